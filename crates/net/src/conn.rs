@@ -1,0 +1,353 @@
+//! One connection: read as much as there is, cut it into frames, run one turn, write all answers with one call.
+//!
+//! Memory: an idle connection owns no buffer. Bytes of an unfinished frame lie in `carry`; a frame larger than the
+//! shard's read buffer grows `carry` as its bytes arrive, never ahead of them by more than a doubling.
+//! A peer that does not read its answers is no longer read from (`OUT_PAUSE`).
+
+use std::cell::{Cell, RefCell, RefMut};
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use cometmq_wire::FramingError;
+use cometmq_wire::frame::{self, Decoded, FRAME_LENGTH_MAX, PREFIX};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::refuse;
+use crate::shard::{Local, READ_BUFFER, Service, ShardId};
+use crate::stats;
+
+/// Frames that one turn takes at most, so that one connection cannot hold up the others.
+const FRAMES_MAX: usize = 256;
+/// Unwritten answers above which a connection is not read from, bytes.
+pub const OUT_PAUSE: usize = 1024 * 1024;
+/// How long the last words to a refused peer, or pending answers at shutdown, may take.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Names a connection for its whole life, across threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ConnId {
+    pub shard: ShardId,
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+}
+
+/// A connection, as a [`Service`] sees it. Lives on its shard's thread.
+pub struct Conn {
+    id: ConnId,
+    peer: SocketAddr,
+    local: SocketAddr,
+    role: u8,
+    out: RefCell<Vec<u8>>,
+    closing: Cell<bool>,
+    woken: Cell<bool>,
+    waker: Cell<Option<Waker>>,
+    pub(crate) active: Cell<Instant>,
+}
+
+impl Conn {
+    pub(crate) fn new(id: ConnId, peer: SocketAddr, local: SocketAddr, role: u8) -> Self {
+        Self {
+            id,
+            peer,
+            local,
+            role,
+            out: RefCell::default(),
+            closing: Cell::new(false),
+            woken: Cell::new(false),
+            waker: Cell::new(None),
+            active: Cell::new(Instant::now()),
+        }
+    }
+
+    pub fn id(&self) -> ConnId {
+        self.id
+    }
+
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Our own address on this connection.
+    pub fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The role of the listener that accepted it.
+    pub fn role(&self) -> u8 {
+        self.role
+    }
+
+    /// Where answers are appended. Outside of a turn, call [`Conn::flush`] afterwards.
+    pub fn out(&self) -> RefMut<'_, Vec<u8>> {
+        self.out.borrow_mut()
+    }
+
+    pub fn flush(&self) {
+        self.woken.set(true);
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Writes what is pending, then closes.
+    pub fn close(&self) {
+        self.closing.set(true);
+        self.flush();
+    }
+
+    pub fn is_closing(&self) -> bool {
+        self.closing.get()
+    }
+}
+
+pub(crate) fn adopt(stream: std::net::TcpStream) -> io::Result<(TcpStream, SocketAddr)> {
+    stream.set_nodelay(true)?;
+    let stream = TcpStream::from_std(stream)?;
+    let local = stream.local_addr()?;
+    Ok((stream, local))
+}
+
+/// Why a connection ended.
+enum End {
+    PeerClosed,
+    Closing,
+    Io(io::Error),
+    Framing(FramingError),
+    Panic,
+}
+
+pub(crate) async fn serve<S: Service>(local: &Local<S>, stream: TcpStream, conn: &Rc<Conn>) {
+    local.service.opened(conn);
+    let mut io = Io { stream, written: 0, carry: Vec::new(), need: PREFIX };
+    let end = io.run(local, conn).await;
+    conn.closing.set(true);
+    local.service.closed(conn);
+    match end {
+        End::PeerClosed => {}
+        End::Closing => io.last_words(&conn.out.take()).await,
+        End::Io(error) => {
+            stats::add(&local.stats.io_errors, 1);
+            tracing::debug!(peer = %conn.peer, %error, "connection lost");
+        }
+        End::Framing(error) => {
+            stats::add(&local.stats.framing_errors, 1);
+            tracing::info!(peer = %conn.peer, %error, "broken framing, closing");
+            let mut rest = conn.out.take();
+            rest.extend_from_slice(&refuse::farewell(&error));
+            io.last_words(&rest).await;
+        }
+        End::Panic => tracing::error!(peer = %conn.peer, "a request panicked outside of its own guard, closing"),
+    }
+}
+
+struct Io {
+    stream: TcpStream,
+    /// How much of `conn.out` is written already.
+    written: usize,
+    /// The start of a frame whose rest has not come yet, or frames that wait for room.
+    carry: Vec<u8>,
+    /// How many bytes `carry` needs before its first frame is whole.
+    need: usize,
+}
+
+enum Event {
+    Woken,
+    Writable,
+    Read(io::Result<usize>),
+}
+
+impl Io {
+    async fn run<S: Service>(&mut self, local: &Local<S>, conn: &Rc<Conn>) -> End {
+        loop {
+            if let Err(error) = self.write(local, conn) {
+                return End::Io(error);
+            }
+            if conn.closing.get() {
+                return End::Closing;
+            }
+            let pending = conn.out.borrow().len() - self.written;
+            let paused = pending > OUT_PAUSE;
+            if !paused && self.carry.len() >= self.need {
+                // Frames that were left over: the peer has taken its answers, go on with them.
+                let bytes = std::mem::take(&mut self.carry);
+                if let Err(end) = self.turn(local, conn, &bytes) {
+                    return end;
+                }
+                if self.carry.len() >= self.need {
+                    tokio::task::yield_now().await;
+                }
+                continue;
+            }
+            if paused {
+                stats::add(&local.stats.paused, 1);
+            }
+            match poll_fn(|cx| self.poll(cx, local, conn, pending > 0, !paused)).await {
+                Event::Woken | Event::Writable => {}
+                Event::Read(Ok(0)) => return End::PeerClosed,
+                Event::Read(Err(error)) => return End::Io(error),
+                Event::Read(Ok(n)) => {
+                    stats::add(&local.stats.reads, 1);
+                    stats::add(&local.stats.bytes_in, n as u64);
+                    if let Err(end) = self.received(local, conn, n) {
+                        return end;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the unfinished frame is too large for the shard's buffer and is collected in `carry`.
+    fn is_large(&self) -> bool {
+        self.need > READ_BUFFER
+    }
+
+    fn poll<S: Service>(
+        &mut self,
+        cx: &mut Context<'_>,
+        local: &Local<S>,
+        conn: &Conn,
+        write: bool,
+        read: bool,
+    ) -> Poll<Event> {
+        if conn.woken.replace(false) {
+            return Poll::Ready(Event::Woken);
+        }
+        conn.waker.set(Some(cx.waker().clone()));
+        if write && self.stream.poll_write_ready(cx).is_ready() {
+            return Poll::Ready(Event::Writable);
+        }
+        if !read {
+            return Poll::Pending;
+        }
+        let stream = Pin::new(&mut self.stream);
+        let filled = if self.need > READ_BUFFER {
+            let have = self.carry.len();
+            // Room grows with what has arrived: a length field alone reserves nothing.
+            let room = (self.need - have).min(have.max(READ_BUFFER));
+            self.carry.resize(have + room, 0);
+            let mut buf = ReadBuf::new(&mut self.carry[have..]);
+            let poll = stream.poll_read(cx, &mut buf);
+            let n = buf.filled().len();
+            self.carry.truncate(have + n);
+            poll.map_ok(|()| n)
+        } else {
+            let mut shared = local.read_buffer.borrow_mut();
+            let mut buf = ReadBuf::new(&mut shared[self.carry.len()..]);
+            stream.poll_read(cx, &mut buf).map_ok(|()| buf.filled().len())
+        };
+        filled.map(Event::Read)
+    }
+
+    fn received<S: Service>(&mut self, local: &Local<S>, conn: &Rc<Conn>, n: usize) -> Result<(), End> {
+        if self.is_large() {
+            if self.carry.len() < self.need {
+                return Ok(());
+            }
+            let bytes = std::mem::take(&mut self.carry);
+            return self.turn(local, conn, &bytes);
+        }
+        let mut shared = local.read_buffer.borrow_mut();
+        let have = self.carry.len();
+        shared[..have].copy_from_slice(&self.carry);
+        self.carry.clear();
+        self.turn(local, conn, &shared[..have + n])
+    }
+
+    /// Cuts `bytes` into frames and hands them to the service; what is left goes into `carry`.
+    fn turn<S: Service>(&mut self, local: &Local<S>, conn: &Rc<Conn>, bytes: &[u8]) -> Result<(), End> {
+        let mut frames = Vec::with_capacity(8);
+        let mut ends = Vec::with_capacity(8);
+        let mut at = 0;
+        let mut broken = None;
+        self.need = PREFIX;
+        while frames.len() < FRAMES_MAX {
+            match frame::decode(&bytes[at..], FRAME_LENGTH_MAX) {
+                Ok(Decoded::Frame { len, frame }) => {
+                    at += len;
+                    frames.push(frame);
+                    ends.push(at);
+                }
+                Ok(Decoded::Incomplete { need }) => {
+                    self.need = need;
+                    break;
+                }
+                Err(error) => {
+                    broken = Some(error);
+                    break;
+                }
+            }
+        }
+        let mut used = 0;
+        if !frames.is_empty() {
+            conn.active.set(Instant::now());
+            stats::add(&local.stats.turns, 1);
+            stats::add(&local.stats.frames, frames.len() as u64);
+            if conn.out.borrow().capacity() == 0 {
+                *conn.out.borrow_mut() = local.take_buffer();
+            }
+            let taken = catch_unwind(AssertUnwindSafe(|| local.service.turn(conn, &frames))).map_err(|_| End::Panic)?;
+            if taken < frames.len() {
+                broken = None;
+                self.need = PREFIX;
+            }
+            used = if taken == 0 { 0 } else { ends[taken - 1] };
+        }
+        if let Some(error) = broken {
+            return Err(End::Framing(error));
+        }
+        let rest = &bytes[used..];
+        if !rest.is_empty() {
+            if self.need > READ_BUFFER {
+                self.carry.reserve_exact(rest.len().max(READ_BUFFER));
+            }
+            self.carry.extend_from_slice(rest);
+        } else if self.carry.capacity() > 0 {
+            self.carry = Vec::new();
+        }
+        Ok(())
+    }
+
+    /// Writes as much of `conn.out` as the socket takes now.
+    fn write<S: Service>(&mut self, local: &Local<S>, conn: &Conn) -> io::Result<()> {
+        let mut out = conn.out.borrow_mut();
+        if out.is_empty() {
+            return Ok(());
+        }
+        while self.written < out.len() {
+            match self.stream.try_write(&out[self.written..]) {
+                Ok(n) => {
+                    self.written += n;
+                    stats::add(&local.stats.writes, 1);
+                    stats::add(&local.stats.bytes_out, n as u64);
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(e) => return Err(e),
+            }
+        }
+        conn.active.set(Instant::now());
+        self.written = 0;
+        local.give_buffer(std::mem::take(&mut *out));
+        Ok(())
+    }
+
+    /// Writes `bytes` (behind what was written of them), says that no more comes, and drains what the peer still sends, so
+    /// that a reset does not destroy the answer on its way. Bounded by `LAST_WORDS`.
+    async fn last_words(&mut self, bytes: &[u8]) {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let rest = bytes.get(self.written..).unwrap_or_default();
+        let talk = async {
+            if self.stream.write_all(rest).await.is_ok() && self.stream.shutdown().await.is_ok() {
+                let mut sink = [0; 4096];
+                while matches!(self.stream.read(&mut sink).await, Ok(n) if n > 0) {}
+            }
+        };
+        let _ = tokio::time::timeout(LAST_WORDS, talk).await;
+    }
+}

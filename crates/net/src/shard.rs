@@ -1,0 +1,273 @@
+//! A shard: one thread, one single-threaded runtime, the connections that were handed to it and one [`Service`].
+//! Other threads reach it through its [`Mailbox`].
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use cometmq_wire::Frame;
+use cometmq_wire::frame::BadFrame;
+use tokio::sync::mpsc;
+
+use crate::Error;
+use crate::conn::{self, Conn, ConnId};
+use crate::stats::{self, ShardStats};
+
+/// Bytes that one read may bring, and the largest frame that needs no buffer of its own.
+pub(crate) const READ_BUFFER: usize = 256 * 1024;
+/// A connection without a whole frame in either direction for this long is closed, as Java's server does
+/// (`serverChannelMaxIdleTimeSeconds`).
+const IDLE_MAX: Duration = Duration::from_secs(120);
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// Output buffers kept for the next turn, and the capacity above which one is given back instead.
+const POOL_MAX: usize = 8;
+const POOL_CAPACITY_MAX: usize = 512 * 1024;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ShardId(pub usize);
+
+/// What runs on a shard. Nothing here may block.
+pub trait Service: 'static {
+    type Mail: Send + 'static;
+
+    /// One turn: the frames that one read of `conn` brought, in order. Answers go to [`Conn::out`] now or later.
+    /// Returns how many frames were taken; the rest comes again once the peer has read its answers.
+    fn turn(&self, conn: &Rc<Conn>, frames: &[Result<Frame<'_>, BadFrame>]) -> usize;
+
+    fn opened(&self, _conn: &Rc<Conn>) {}
+
+    /// The connection is gone: nothing that is written to it arrives.
+    fn closed(&self, _conn: &Rc<Conn>) {}
+
+    fn mail(&self, mail: Self::Mail);
+}
+
+pub(crate) enum Envelope<M> {
+    Accept {
+        stream: std::net::TcpStream,
+        peer: SocketAddr,
+        role: u8,
+    },
+    Mail(M),
+    /// A whole frame for a connection of this shard; dropped when the connection is gone.
+    Write {
+        conn: ConnId,
+        frame: Vec<u8>,
+    },
+    Stop {
+        grace: Duration,
+    },
+}
+
+/// The way into a shard, from any thread. Senders bound what they post: a wake-up per armed queue, an answer per request.
+pub struct Mailbox<M> {
+    shard: ShardId,
+    tx: mpsc::UnboundedSender<Envelope<M>>,
+}
+
+impl<M> Clone for Mailbox<M> {
+    fn clone(&self) -> Self {
+        Self { shard: self.shard, tx: self.tx.clone() }
+    }
+}
+
+impl<M> Mailbox<M> {
+    pub fn shard(&self) -> ShardId {
+        self.shard
+    }
+
+    pub fn send(&self, mail: M) {
+        self.post(Envelope::Mail(mail));
+    }
+
+    /// Writes a whole frame to a connection of this shard.
+    pub fn write(&self, conn: ConnId, frame: Vec<u8>) {
+        self.post(Envelope::Write { conn, frame });
+    }
+
+    pub(crate) fn post(&self, envelope: Envelope<M>) {
+        // A shard that has stopped takes no mail; its connections are closed, so nobody waits for it.
+        let _ = self.tx.send(envelope);
+    }
+}
+
+/// A running shard, seen from outside.
+pub(crate) struct Shard<M> {
+    pub(crate) mailbox: Mailbox<M>,
+    pub(crate) stats: Arc<ShardStats>,
+    thread: JoinHandle<()>,
+}
+
+impl<M> Shard<M> {
+    pub(crate) fn join(self) {
+        if self.thread.join().is_err() {
+            tracing::error!(shard = self.mailbox.shard.0, "a shard thread panicked");
+        }
+    }
+}
+
+/// What the connections of a shard share.
+pub(crate) struct Local<S: Service> {
+    pub(crate) service: S,
+    pub(crate) stats: Arc<ShardStats>,
+    pub(crate) read_buffer: RefCell<Box<[u8]>>,
+    pub(crate) pool: RefCell<Vec<Vec<u8>>>,
+    conns: RefCell<Vec<Slot>>,
+    free: RefCell<Vec<u32>>,
+    id: ShardId,
+}
+
+struct Slot {
+    generation: u32,
+    conn: Option<Rc<Conn>>,
+}
+
+impl<S: Service> Local<S> {
+    pub(crate) fn take_buffer(&self) -> Vec<u8> {
+        self.pool.borrow_mut().pop().unwrap_or_default()
+    }
+
+    pub(crate) fn give_buffer(&self, mut buffer: Vec<u8>) {
+        let mut pool = self.pool.borrow_mut();
+        if buffer.capacity() <= POOL_CAPACITY_MAX && pool.len() < POOL_MAX {
+            buffer.clear();
+            pool.push(buffer);
+        }
+    }
+
+    fn admit(&self, peer: SocketAddr, local: SocketAddr, role: u8) -> Rc<Conn> {
+        let mut conns = self.conns.borrow_mut();
+        let slot = self.free.borrow_mut().pop().unwrap_or_else(|| {
+            conns.push(Slot { generation: 0, conn: None });
+            (conns.len() - 1) as u32
+        });
+        let entry = &mut conns[slot as usize];
+        let id = ConnId { shard: self.id, slot, generation: entry.generation };
+        let conn = Rc::new(Conn::new(id, peer, local, role));
+        entry.conn = Some(conn.clone());
+        conn
+    }
+
+    pub(crate) fn forget(&self, id: ConnId) {
+        let mut conns = self.conns.borrow_mut();
+        let entry = &mut conns[id.slot as usize];
+        entry.conn = None;
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.borrow_mut().push(id.slot);
+        self.stats.connections.fetch_sub(1, Relaxed);
+    }
+
+    fn find(&self, id: ConnId) -> Option<Rc<Conn>> {
+        let conns = self.conns.borrow();
+        let slot = conns.get(id.slot as usize).filter(|s| s.generation == id.generation)?;
+        slot.conn.clone()
+    }
+
+    fn all(&self) -> Vec<Rc<Conn>> {
+        self.conns.borrow().iter().filter_map(|s| s.conn.clone()).collect()
+    }
+
+    fn sweep(&self) {
+        let now = Instant::now();
+        for conn in self.all() {
+            if now.duration_since(conn.active.get()) > IDLE_MAX {
+                tracing::debug!(peer = %conn.peer(), "idle for {IDLE_MAX:?}, closing");
+                stats::add(&self.stats.idle_closed, 1);
+                conn.close();
+            }
+        }
+    }
+}
+
+pub(crate) fn start<S, F>(name: &str, count: usize, make: Arc<F>) -> Result<Vec<Shard<S::Mail>>, Error>
+where
+    S: Service,
+    F: Fn(ShardId, &[Mailbox<S::Mail>]) -> S + Send + Sync + 'static,
+{
+    let (mailboxes, receivers): (Vec<_>, Vec<_>) = (0..count)
+        .map(|i| {
+            let (tx, rx) = mpsc::unbounded_channel();
+            (Mailbox { shard: ShardId(i), tx }, rx)
+        })
+        .unzip();
+    let mut shards = Vec::with_capacity(count);
+    for (mailbox, rx) in mailboxes.iter().zip(receivers) {
+        let stats = Arc::new(ShardStats::default());
+        let (all, make, shard_stats, id) = (mailboxes.clone(), make.clone(), stats.clone(), mailbox.shard);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Spawn)?;
+        let run = move || {
+            let local_set = tokio::task::LocalSet::new();
+            runtime.block_on(local_set.run_until(async move {
+                let local = Rc::new(Local {
+                    service: make(id, &all),
+                    stats: shard_stats,
+                    read_buffer: RefCell::new(vec![0; READ_BUFFER].into_boxed_slice()),
+                    pool: RefCell::default(),
+                    conns: RefCell::default(),
+                    free: RefCell::default(),
+                    id,
+                });
+                drop((make, all));
+                serve(local, rx).await;
+            }));
+        };
+        let thread = std::thread::Builder::new().name(format!("{name}-{}", id.0)).spawn(run).map_err(Error::Spawn)?;
+        shards.push(Shard { mailbox: mailbox.clone(), stats, thread });
+    }
+    Ok(shards)
+}
+
+async fn serve<S: Service>(local: Rc<Local<S>>, mut rx: mpsc::UnboundedReceiver<Envelope<S::Mail>>) {
+    let mut sweep = tokio::time::interval(SWEEP_EVERY);
+    sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let open = Rc::new(Cell::new(0usize));
+    loop {
+        let envelope = tokio::select! {
+            envelope = rx.recv() => envelope,
+            _ = sweep.tick() => {
+                local.sweep();
+                continue;
+            }
+        };
+        match envelope {
+            Some(Envelope::Mail(mail)) => local.service.mail(mail),
+            Some(Envelope::Write { conn, frame }) => {
+                if let Some(conn) = local.find(conn) {
+                    conn.out().extend_from_slice(&frame);
+                    conn.flush();
+                }
+            }
+            Some(Envelope::Accept { stream, peer, role }) => match conn::adopt(stream) {
+                Ok((stream, at)) => {
+                    let conn = local.admit(peer, at, role);
+                    let (local, open) = (local.clone(), open.clone());
+                    open.set(open.get() + 1);
+                    tokio::task::spawn_local(async move {
+                        conn::serve(&local, stream, &conn).await;
+                        local.forget(conn.id());
+                        open.set(open.get() - 1);
+                    });
+                }
+                Err(error) => {
+                    tracing::debug!(%peer, %error, "a connection was gone before it could be served");
+                    local.stats.connections.fetch_sub(1, Relaxed);
+                }
+            },
+            Some(Envelope::Stop { grace }) => {
+                for conn in local.all() {
+                    conn.close();
+                }
+                let end = Instant::now() + grace;
+                while open.get() > 0 && Instant::now() < end {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                return;
+            }
+            None => return,
+        }
+    }
+}

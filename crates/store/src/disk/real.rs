@@ -1,0 +1,135 @@
+//! The file system of the machine.
+
+use std::fs;
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{FallocateFlags, SeekFrom};
+use rustix::io::{Errno, ReadWriteFlags};
+
+use super::{Disk, Entry, File, Open};
+
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Real;
+
+struct RealFile(fs::File);
+
+impl Disk for Real {
+    fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
+        let file = fs::OpenOptions::new()
+            .read(true)
+            .write(how != Open::Read)
+            .create(how == Open::Create)
+            .truncate(false)
+            .open(path)?;
+        Ok(Arc::new(RealFile(file)))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            let is_dir = entry.file_type()?.is_dir();
+            // A name that is not UTF-8 is none of ours.
+            if let Ok(name) = entry.file_name().into_string() {
+                entries.push(Entry { name, is_dir });
+            }
+        }
+        Ok(entries)
+    }
+
+    fn create_dirs(&self, dir: &Path) -> io::Result<()> {
+        fs::create_dir_all(dir)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        fs::File::open(dir)?.sync_all()
+    }
+
+    fn sync_all(&self, dir: &Path) -> io::Result<()> {
+        Ok(rustix::fs::syncfs(fs::File::open(dir)?)?)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
+        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        // Java locks byte 0..1 with POSIX record locks; rustix's fcntl_lock takes the whole file, which overlaps it.
+        // `flock` (Rust's `File::try_lock`) would not see Java's lock at all.
+        match rustix::fs::fcntl_lock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {
+                file.write_all_at(b"lock", 0)?;
+                Ok(Some(Box::new(OwnedFd::from(file))))
+            }
+            Err(Errno::AGAIN | Errno::ACCESS) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl File for RealFile {
+    fn read_at(&self, buf: &mut [u8], at: u64, may_block: bool) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buf.len() {
+            let n = if may_block {
+                self.0.read_at(&mut buf[done..], at + done as u64)
+            } else {
+                let mut slices = [IoSliceMut::new(&mut buf[done..])];
+                let read = rustix::io::preadv2(self.0.as_fd(), &mut slices, at + done as u64, ReadWriteFlags::NOWAIT);
+                match read {
+                    // A file system without support for it: read as usual rather than never.
+                    Err(Errno::OPNOTSUPP) => self.0.read_at(&mut buf[done..], at + done as u64),
+                    other => other.map_err(io::Error::from),
+                }
+            };
+            match n {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, at)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn allocate(&self, at: u64, len: u64) -> io::Result<()> {
+        match rustix::fs::fallocate(&self.0, FallocateFlags::KEEP_SIZE, at, len) {
+            // Not every file system can; a full disk is then met by the write itself.
+            Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn next_data(&self, at: u64) -> io::Result<Option<u64>> {
+        match rustix::fs::seek(&self.0, SeekFrom::Data(at)) {
+            Ok(found) => Ok(Some(found)),
+            Err(Errno::NXIO) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

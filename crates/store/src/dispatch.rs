@@ -1,0 +1,140 @@
+//! Dispatch: queue entries go from memory to the files of their queues, and the checkpoints follow.
+//!
+//! Only entries of durable records are written, so the files never point past the log, whatever a crash leaves of either.
+//! A full disk is retried (the entries stay in memory, appends wait at a bound); any other error poisons the store.
+//! Java: `ReputMessageService`, `FlushConsumeQueueService`.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use crate::Error;
+use crate::checkpoint::{Checkpoint, OwnCheckpoint};
+use crate::error::IoContext;
+use crate::queue::{Entry, Queue};
+use crate::store::{Inner, lock};
+
+pub(crate) fn spawn(inner: Arc<Inner>, checkpoint: Checkpoint) -> JoinHandle<()> {
+    std::thread::Builder::new()
+        .name("store-dispatch".to_string())
+        .spawn(move || Dispatcher { inner: &inner, java: checkpoint, last: Instant::now(), saved: u64::MAX }.run())
+        .unwrap_or_else(|e| panic!("cannot start the dispatch thread: {e}"))
+}
+
+struct Dispatcher<'a> {
+    inner: &'a Inner,
+    java: Checkpoint,
+    last: Instant,
+    saved: u64,
+}
+
+impl Dispatcher<'_> {
+    fn run(&mut self) {
+        let inner = self.inner;
+        loop {
+            inner.dispatch_signal.wait(inner.options.dispatch_interval);
+            if inner.is_poisoned() {
+                return;
+            }
+            // The flush thread is joined first: when we stop, durable has reached its end.
+            let stopping = inner.is_stopping();
+            let all_flushed = inner.durable.load(Ordering::Acquire) == inner.written.load(Ordering::Acquire);
+            let store_ms = inner.durable_ms.load(Ordering::Acquire);
+            match write_entries(inner).and_then(|()| self.checkpoint(store_ms, stopping && all_flushed)) {
+                Ok(()) if stopping && all_flushed => return,
+                Ok(()) => {}
+                Err(Error::DiskFull(why)) if !stopping => inner.set_full(Some(why)),
+                Err(error) => {
+                    inner.poison(error.to_string());
+                    return;
+                }
+            }
+        }
+    }
+
+    fn checkpoint(&mut self, store_ms: i64, now: bool) -> Result<(), Error> {
+        let inner = self.inner;
+        let dispatched = inner.dispatched.load(Ordering::Acquire);
+        if dispatched == self.saved || !(now || self.last.elapsed() >= inner.options.checkpoint_interval) {
+            return Ok(());
+        }
+        let durable = inner.durable.load(Ordering::Acquire);
+        inner.files.sync().map_err(|e| full_or(e, inner)).map_err(|e| e.0)?;
+        let after = Checkpoint {
+            physic_ms: store_ms.max(self.java.physic_ms),
+            logics_ms: store_ms.max(self.java.logics_ms),
+            logics_offset: dispatched as i64,
+            ..self.java
+        };
+        let root = &inner.options.root;
+        let own = OwnCheckpoint { dispatched, durable };
+        own.write(inner.disk.as_ref(), root, &inner.options.own_dir(), &self.java, &after)?;
+        self.java = after;
+        self.saved = dispatched;
+        self.last = Instant::now();
+        Ok(())
+    }
+}
+
+struct Cause(Error);
+
+fn full_or(error: std::io::Error, inner: &Inner) -> Cause {
+    if error.kind() == std::io::ErrorKind::StorageFull {
+        return Cause(Error::DiskFull(format!("consume queues: {error}")));
+    }
+    match Err::<(), _>(error).at("write", &inner.options.root.join("consumequeue")) {
+        Err(error) => Cause(error),
+        Ok(()) => unreachable!("made from an error"),
+    }
+}
+
+/// Writes the entries of all records below the durable watermark.
+pub(crate) fn write_entries(inner: &Inner) -> Result<(), Error> {
+    let target = inner.durable.load(Ordering::Acquire);
+    let mut queues = std::mem::take(&mut *lock(&inner.dirty));
+    // Neighbours on disk are written together.
+    queues.sort_unstable_by(|a, b| (&a.topic, a.id).cmp(&(&b.topic, b.id)));
+    let mut result = Ok(());
+    let mut left = Vec::new();
+    let mut entries = Vec::new();
+    for queue in queues {
+        if result.is_ok() {
+            result = write_queue(inner, &queue, target, &mut entries).map_err(|e| full_or(e, inner).0);
+        }
+        let mut tail = queue.tail();
+        tail.listed = !tail.entries.is_empty();
+        if tail.listed {
+            drop(tail);
+            left.push(queue);
+        }
+    }
+    lock(&inner.dirty).append(&mut left);
+    result?;
+    inner.dispatched.fetch_max(target, Ordering::AcqRel);
+    Ok(())
+}
+
+fn write_queue(inner: &Inner, queue: &Queue, target: u64, entries: &mut Vec<Entry>) -> std::io::Result<()> {
+    entries.clear();
+    let from = {
+        let tail = queue.tail();
+        entries.extend(tail.entries.iter().take_while(|e| e.is_filler() || e.log_end() <= target));
+        tail.start
+    };
+    if entries.is_empty() {
+        return Ok(());
+    }
+    if !queue.retired.load(Ordering::Acquire) {
+        inner.files.write(queue, from, entries)?;
+    }
+    let mut tail = queue.tail();
+    tail.entries.drain(..entries.len());
+    tail.start += entries.len() as i64;
+    if tail.entries.is_empty() && tail.entries.capacity() > 1024 {
+        tail.entries.shrink_to(0);
+    }
+    inner.entries_in_memory.fetch_sub(entries.len() as u64, Ordering::Relaxed);
+    inner.stats.dispatched_entries.fetch_add(entries.len() as u64, Ordering::Relaxed);
+    Ok(())
+}

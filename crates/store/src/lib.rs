@@ -1,0 +1,37 @@
+//! Messages ↔ disk: the commit log, its flush, the consume queues, recovery. Own threads, no async runtime, no request.
+//!
+//! Reading order: `append` (a batch gets its place, is written, becomes visible) → `log` (segments) → `tail` (the last
+//! bytes, in memory) → `queue` (where the messages of a queue lie) → `read` → `flush` (what is durable, what is visible)
+//! → `dispatch` (queue entries to their files, checkpoints) → `recover` (what is true after a start).
+//!
+//! Three watermarks, all byte offsets in the commit log: `durable ≤ written`, and `visible`, which is one of the two:
+//! written under ASYNC_FLUSH, durable under SYNC_FLUSH. Nobody sees a queue entry past visible.
+//!
+//! Threads: any thread appends and reads; `store-flush` syncs the log, `store-dispatch` writes queue files.
+//! Java: `DefaultMessageStore`, `CommitLog`, `ConsumeQueue`.
+
+pub mod disk;
+mod error;
+mod options;
+mod store;
+mod append;
+mod log;
+mod tail;
+mod queue;
+mod queue_files;
+mod read;
+mod search;
+mod flush;
+mod dispatch;
+mod checkpoint;
+mod recover;
+mod stats;
+
+pub use append::{Appended, Batch};
+pub use error::Error;
+pub use options::{FlushMode, Options};
+pub use queue::QueueRef;
+pub use read::{Limits, Read, Status, Wait};
+pub use search::Boundary;
+pub use stats::StoreStats;
+pub use store::{Store, Wake};

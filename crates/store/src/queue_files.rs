@@ -1,0 +1,274 @@
+//! The files of consume queues: `consumequeue/<topic>/<queue id>/<first byte, 20 digits>`, 20-byte entries, big-endian.
+//!
+//! Disk     a file is created at its full length (Java checks it), sparse; entry `n` of a queue is at byte `20 n` of all
+//! Crash    derived data: written only for records that are durable in the log, so an entry never points past it
+//! Threads  one writer (dispatch); readers open the same descriptors; at most `OPEN_MAX` are open
+//! Java     `ConsumeQueue`, `ConsumeQueueStore`
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use crate::Error;
+use crate::disk::{Disk, File, Open};
+use crate::error::IoContext;
+use crate::log::{file_name, parse_file_name};
+use crate::queue::{ENTRY_BYTES, Entry, Queue};
+use crate::store::lock;
+
+pub(crate) const QUEUE_FILE_BYTES_DEFAULT: u64 = 300_000 * ENTRY_BYTES;
+const OPEN_MAX: usize = 256;
+
+pub(crate) struct QueueFiles {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    pub(crate) file_bytes: u64,
+    open: Mutex<OpenFiles>,
+}
+
+#[derive(Default)]
+struct OpenFiles {
+    by_path: HashMap<PathBuf, (Arc<dyn File>, u64)>,
+    clock: u64,
+    /// Written since the last [`QueueFiles::sync`], and directories that got a file.
+    unsynced: HashSet<PathBuf>,
+    new_in: HashSet<PathBuf>,
+}
+
+impl QueueFiles {
+    pub(crate) fn open(disk: Arc<dyn Disk>, root: &Path, configured: Option<u64>) -> Result<Self, Error> {
+        let dir = root.join("consumequeue");
+        disk.create_dirs(&dir).at("create", &dir)?;
+        let this = Self { disk, dir, file_bytes: 0, open: Mutex::default() };
+        let there = this.first_file_bytes()?;
+        if let (Some((found, path)), Some(configured)) = (&there, configured)
+            && *found != configured
+        {
+            let path = path.clone();
+            return Err(Error::FileSize { key: "mappedFileSizeConsumeQueue", configured, found: *found, path });
+        }
+        let file_bytes = there.map(|(n, _)| n).or(configured).unwrap_or(QUEUE_FILE_BYTES_DEFAULT);
+        if file_bytes == 0 || file_bytes % ENTRY_BYTES != 0 {
+            let what = format!("consume-queue files of {file_bytes} bytes: not a multiple of {ENTRY_BYTES}");
+            return Err(Error::Layout { path: this.dir, what });
+        }
+        Ok(Self { file_bytes, ..this })
+    }
+
+    /// The size of the first queue file that is found.
+    fn first_file_bytes(&self) -> Result<Option<(u64, PathBuf)>, Error> {
+        for topic in self.disk.list(&self.dir).at("list", &self.dir)?.into_iter().filter(|e| e.is_dir) {
+            let topic_dir = self.dir.join(&topic.name);
+            for id in self.disk.list(&topic_dir).at("list", &topic_dir)?.into_iter().filter(|e| e.is_dir) {
+                let dir = topic_dir.join(&id.name);
+                for base in self.bases(&dir)? {
+                    let path = dir.join(file_name(base));
+                    let bytes = self.disk.open(&path, Open::Read).and_then(|f| f.size()).at("stat", &path)?;
+                    if bytes > 0 {
+                        return Ok(Some((bytes, path)));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn queue_dir(&self, topic: &str, id: i32) -> PathBuf {
+        self.dir.join(topic).join(id.to_string())
+    }
+
+    fn bases(&self, dir: &Path) -> Result<Vec<u64>, Error> {
+        let entries = match self.disk.list(dir) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(e).at("list", dir),
+        };
+        let mut bases: Vec<u64> = entries.iter().filter_map(|e| parse_file_name(&e.name)).collect();
+        bases.sort_unstable();
+        Ok(bases)
+    }
+
+    /// Reads the range of a queue from its files: (min, end). Entries at or behind `log_end` do not count, nor do those
+    /// before `log_start` (their messages are gone).
+    pub(crate) fn range(&self, topic: &str, id: i32, log_start: u64, log_end: u64) -> Result<(i64, i64), Error> {
+        let dir = self.queue_dir(topic, id);
+        let bases = self.bases(&dir)?;
+        let (Some(first), Some(last)) = (bases.first(), bases.last()) else { return Ok((0, 0)) };
+        let low = (first / ENTRY_BYTES) as i64;
+        let high = ((last + self.file_bytes) / ENTRY_BYTES) as i64;
+        let valid = |n: i64| -> io::Result<bool> {
+            let entry = self.entry(topic, id, n)?;
+            Ok(entry.is_some_and(|e| e.is_written() && (e.is_filler() || e.log_end() <= log_end)))
+        };
+        let end = partition(low, high, valid).at("read", &dir)?;
+        let before = |n: i64| -> io::Result<bool> {
+            Ok(self.entry(topic, id, n)?.is_some_and(|e| e.is_filler() || e.log_at < log_start))
+        };
+        let min = partition(low, end, before).at("read", &dir)?;
+        Ok((min, end))
+    }
+
+    fn place(&self, topic: &str, id: i32, n: i64) -> (PathBuf, u64) {
+        let byte = n as u64 * ENTRY_BYTES;
+        let base = byte - byte % self.file_bytes;
+        (self.queue_dir(topic, id).join(file_name(base)), byte - base)
+    }
+
+    fn file(&self, path: &Path, create: bool) -> io::Result<Arc<dyn File>> {
+        let mut open = lock(&self.open);
+        open.clock += 1;
+        let now = open.clock;
+        if let Some((file, used)) = open.by_path.get_mut(path) {
+            *used = now;
+            return Ok(file.clone());
+        }
+        let file = match self.disk.open(path, Open::Write) {
+            Err(e) if create && e.kind() == io::ErrorKind::NotFound => {
+                let dir = path.parent().unwrap_or(&self.dir);
+                self.disk.create_dirs(dir)?;
+                open.new_in.insert(dir.to_path_buf());
+                self.disk.open(path, Open::Create)?
+            }
+            other => other?,
+        };
+        if create && file.size()? < self.file_bytes {
+            file.set_len(self.file_bytes)?;
+        }
+        if open.by_path.len() >= OPEN_MAX
+            && let Some(oldest) = open.by_path.iter().min_by_key(|(_, (_, used))| *used).map(|(p, _)| p.clone())
+        {
+            open.by_path.remove(&oldest);
+        }
+        open.by_path.insert(path.to_path_buf(), (file.clone(), now));
+        Ok(file)
+    }
+
+    /// Entry `n`, if its file is there.
+    pub(crate) fn entry(&self, topic: &str, id: i32, n: i64) -> io::Result<Option<Entry>> {
+        let (path, at) = self.place(topic, id, n);
+        let file = match self.file(&path, false) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        let mut bytes = [0; ENTRY_BYTES as usize];
+        let n = file.read_at(&mut bytes, at, true)?;
+        Ok((n == bytes.len()).then(|| Entry::from_bytes(bytes)))
+    }
+
+    /// Entries `from..to` that lie in one file, as many as there are.
+    pub(crate) fn read(
+        &self,
+        queue: &Queue,
+        from: i64,
+        to: i64,
+        may_block: bool,
+        out: &mut Vec<Entry>,
+    ) -> io::Result<()> {
+        let (path, at) = self.place(&queue.topic, queue.id, from);
+        let room = (self.file_bytes - at).min((to - from) as u64 * ENTRY_BYTES);
+        let mut bytes = vec![0; room as usize];
+        let n = self.file(&path, false)?.read_at(&mut bytes, at, may_block)?;
+        let (entries, _) = bytes[..n].as_chunks::<{ ENTRY_BYTES as usize }>();
+        out.extend(entries.iter().map(|e| Entry::from_bytes(*e)).take_while(Entry::is_written));
+        Ok(())
+    }
+
+    /// Writes `entries` from offset `from` on; creates files as needed. A queue that starts inside of a file gets Java's
+    /// filler before its first entry.
+    pub(crate) fn write(&self, queue: &Queue, mut from: i64, mut entries: &[Entry]) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        while !entries.is_empty() {
+            let (path, at) = self.place(&queue.topic, queue.id, from);
+            let is_new = at > 0 && self.file(&path, false).is_err();
+            let file = self.file(&path, true)?;
+            if is_new {
+                file.write_all_at(&Entry::FILLER.to_bytes().repeat((at / ENTRY_BYTES) as usize), 0)?;
+            }
+            let room = ((self.file_bytes - at) / ENTRY_BYTES) as usize;
+            let (now, rest) = entries.split_at(entries.len().min(room));
+            bytes.clear();
+            now.iter().for_each(|e| bytes.extend_from_slice(&e.to_bytes()));
+            file.write_all_at(&bytes, at)?;
+            lock(&self.open).unsynced.insert(path);
+            from += now.len() as i64;
+            entries = rest;
+        }
+        Ok(())
+    }
+
+    /// Makes all that was written durable. Many files cost one call for the whole file system instead of one each.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        let (files, dirs) = {
+            let mut open = lock(&self.open);
+            (std::mem::take(&mut open.unsynced), std::mem::take(&mut open.new_in))
+        };
+        if files.len() > OPEN_MAX {
+            return self.disk.sync_all(&self.dir);
+        }
+        for path in files {
+            self.file(&path, false)?.sync_data()?;
+        }
+        dirs.iter().try_for_each(|dir| self.disk.sync_dir(dir))
+    }
+}
+
+/// The first `n` in `low..high` that is not `yes`, where all that are `yes` come first.
+fn partition(mut low: i64, mut high: i64, yes: impl Fn(i64) -> io::Result<bool>) -> io::Result<i64> {
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if yes(middle)? { low = middle + 1 } else { high = middle }
+    }
+    Ok(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Faulty;
+
+    fn files(bytes: u64) -> QueueFiles {
+        QueueFiles::open(Arc::new(Faulty::healthy()), Path::new("/s"), Some(bytes)).unwrap()
+    }
+
+    fn entry(n: u64) -> Entry {
+        Entry { log_at: n * 100, len: 100, tags_code: n as i64 }
+    }
+
+    #[test]
+    fn entries_span_files_and_come_back() {
+        let files = files(100);
+        let queue = Queue::new("t".into(), 2, 0, 0);
+        let all: Vec<Entry> = (0..13).map(entry).collect();
+        files.write(&queue, 0, &all[..7]).unwrap();
+        files.write(&queue, 7, &all[7..]).unwrap();
+        assert_eq!(files.range("t", 2, 0, 1300).unwrap(), (0, 13));
+        assert_eq!(files.range("t", 2, 450, 1200).unwrap(), (5, 12));
+        assert_eq!(files.range("t", 3, 0, 1300).unwrap(), (0, 0));
+        let mut out = Vec::new();
+        files.read(&queue, 3, 13, true, &mut out).unwrap();
+        assert_eq!(out, all[3..5]); // one file at a time
+        out.clear();
+        files.read(&queue, 10, 20, true, &mut out).unwrap();
+        assert_eq!(out, all[10..13]);
+    }
+
+    #[test]
+    fn a_queue_that_starts_late_gets_filler() {
+        let files = files(100);
+        let queue = Queue::new("t".into(), 0, 7, 7);
+        files.write(&queue, 7, &[entry(7)]).unwrap();
+        assert_eq!(files.entry("t", 0, 6).unwrap(), Some(Entry::FILLER));
+        assert_eq!(files.range("t", 0, 0, 10_000).unwrap(), (7, 8));
+    }
+
+    #[test]
+    fn the_size_of_the_files_there_wins_and_a_contradiction_is_refused() {
+        let disk = Arc::new(Faulty::healthy());
+        let first = QueueFiles::open(disk.clone(), Path::new("/s"), Some(200)).unwrap();
+        first.write(&Queue::new("t".into(), 0, 0, 0), 0, &[entry(0)]).unwrap();
+        assert_eq!(QueueFiles::open(disk.clone(), Path::new("/s"), None).unwrap().file_bytes, 200);
+        let error = QueueFiles::open(disk, Path::new("/s"), Some(400)).err().unwrap().to_string();
+        assert!(error.starts_with("mappedFileSizeConsumeQueue=400 contradicts"), "{error}");
+    }
+}

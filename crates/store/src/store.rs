@@ -1,0 +1,402 @@
+//! The store as a whole: opening, closing, the table of queues, the watermarks, what stops writes.
+//! Java: `DefaultMessageStore`.
+
+use std::collections::HashMap;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use cometmq_base::Clock;
+
+use crate::append::Head;
+use crate::checkpoint::{Checkpoint, OwnCheckpoint};
+use crate::disk::{Disk, Open};
+use crate::error::IoContext;
+use crate::flush::Pending;
+use crate::log::Log;
+use crate::queue::{Queue, QueueRef};
+use crate::queue_files::QueueFiles;
+use crate::stats::StoreStats;
+use crate::tail::Tail;
+use crate::{Error, FlushMode, Options, dispatch, flush, recover};
+
+/// A lock whose holder panicked is still a lock: the data behind it is checked where it matters (see `append`).
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Who is told when something becomes visible. Called from whatever thread appends or flushes; must not block.
+pub trait Wake: Send + Sync + 'static {
+    /// These queues were armed for this shard ([`QueueRef::arm`]) and have new messages.
+    fn queues(&self, queues: Vec<QueueRef>);
+    /// The durable watermark moved. Only under SYNC_FLUSH.
+    fn durable(&self);
+}
+
+/// Between two attempts to get space on a full disk.
+const FULL_RETRY: Duration = Duration::from_secs(1);
+
+pub struct Store(pub(crate) Arc<Inner>, Mutex<Threads>);
+
+#[derive(Default)]
+struct Threads {
+    running: Vec<JoinHandle<()>>,
+    lock: Option<Box<dyn Send + Sync>>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) options: Options,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) clock: Clock,
+    pub(crate) log: Log,
+    pub(crate) tail: Tail,
+    pub(crate) files: QueueFiles,
+    pub(crate) head: Mutex<Head>,
+    pub(crate) pending: Mutex<Pending>,
+    pub(crate) written: AtomicU64,
+    pub(crate) durable: AtomicU64,
+    /// Store time up to which records are durable, for Java's checkpoint.
+    pub(crate) durable_ms: AtomicI64,
+    /// Queue entries of all records below are in the queue files.
+    pub(crate) dispatched: AtomicU64,
+    /// Entries in memory that are in no file yet.
+    pub(crate) entries_in_memory: AtomicU64,
+    /// Queues with entries to write; guarded by its own lock, taken after a queue's tail.
+    pub(crate) dirty: Mutex<Vec<Arc<Queue>>>,
+    queues: RwLock<HashMap<Arc<str>, HashMap<i32, QueueRef>>>,
+    wakers: OnceLock<Vec<Arc<dyn Wake>>>,
+    pub(crate) flush_signal: Signal,
+    pub(crate) dispatch_signal: Signal,
+    durable_signal: Signal,
+    stopping: AtomicBool,
+    poison: OnceLock<String>,
+    full: Mutex<Option<(Instant, String)>>,
+    pub(crate) stats: StoreStats,
+}
+
+// The append runs under `catch_unwind`; a panic there poisons the store, so broken invariants are never used.
+impl UnwindSafe for Inner {}
+impl RefUnwindSafe for Inner {}
+
+/// A flag that a thread waits for.
+#[derive(Default)]
+pub(crate) struct Signal {
+    raised: Mutex<bool>,
+    condvar: Condvar,
+}
+
+impl Signal {
+    pub(crate) fn raise(&self) {
+        let mut raised = lock(&self.raised);
+        if !*raised {
+            *raised = true;
+            self.condvar.notify_all();
+        }
+    }
+
+    /// Waits until raised or `timeout` passed, and lowers it.
+    pub(crate) fn wait(&self, timeout: Duration) {
+        let raised = lock(&self.raised);
+        let (mut raised, _) =
+            self.condvar.wait_timeout_while(raised, timeout, |r| !*r).unwrap_or_else(PoisonError::into_inner);
+        *raised = false;
+    }
+
+    fn notify(&self) {
+        let _guard = lock(&self.raised);
+        self.condvar.notify_all();
+    }
+}
+
+impl Store {
+    /// Opens or creates the store in `options.root`, recovers it and starts its threads.
+    pub fn open(options: Options, disk: Arc<dyn Disk>, clock: Clock) -> Result<Self, Error> {
+        let root = options.root.clone();
+        let own = options.own_dir();
+        disk.create_dirs(&root).at("create", &root)?;
+        disk.create_dirs(&own).at("create", &own)?;
+        let lock_path = root.join("lock");
+        let held = disk.lock(&lock_path).at("lock", &lock_path)?;
+        let held = held.ok_or(Error::Locked { path: lock_path })?;
+        refuse_rocksdb(disk.as_ref(), &root)?;
+
+        let abort = root.join("abort");
+        let crashed = disk.open(&abort, Open::Read).is_ok();
+        let log = Log::open(disk.clone(), options.log_dir(), options.segment_bytes)?;
+        let files = QueueFiles::open(disk.clone(), &root, options.queue_file_bytes)?;
+        let checkpoint = Checkpoint::read(disk.as_ref(), &root)?;
+        let own = OwnCheckpoint::read(disk.as_ref(), &own, &checkpoint)?;
+        let marker = disk.open(&abort, Open::Create).at("create", &abort)?;
+        marker.write_all_at(std::process::id().to_string().as_bytes(), 0).at("write", &abort)?;
+        disk.sync_dir(&root).at("sync", &root)?;
+
+        let tail = Tail::new(options.tail_bytes);
+        let inner = Arc::new(Inner {
+            options,
+            disk,
+            clock,
+            log,
+            tail,
+            files,
+            head: Mutex::default(),
+            pending: Mutex::default(),
+            written: AtomicU64::new(0),
+            durable: AtomicU64::new(0),
+            durable_ms: AtomicI64::new(0),
+            dispatched: AtomicU64::new(0),
+            entries_in_memory: AtomicU64::new(0),
+            dirty: Mutex::default(),
+            queues: RwLock::default(),
+            wakers: OnceLock::new(),
+            flush_signal: Signal::default(),
+            dispatch_signal: Signal::default(),
+            durable_signal: Signal::default(),
+            stopping: AtomicBool::new(false),
+            poison: OnceLock::new(),
+            full: Mutex::default(),
+            stats: StoreStats::default(),
+        });
+        recover::run(&inner, crashed, own.as_ref())?;
+        let threads = Threads {
+            running: vec![flush::spawn(inner.clone()), dispatch::spawn(inner.clone(), checkpoint)],
+            lock: Some(held),
+        };
+        Ok(Self(inner, Mutex::new(threads)))
+    }
+
+    /// Who wakes shard `n` is at index `n`; at most 64. Called once.
+    pub fn set_wakers(&self, wakers: Vec<Arc<dyn Wake>>) {
+        assert!(wakers.len() <= 64, "a queue has one bit a shard");
+        assert!(self.0.wakers.set(wakers).is_ok(), "wakers are set once");
+    }
+
+    /// The queue `id` of `topic`, loaded from its files when it is asked for the first time.
+    pub fn queue(&self, topic: &str, id: i32) -> Result<QueueRef, Error> {
+        self.0.queue(topic, id)
+    }
+
+    /// Log offset behind the last written byte.
+    pub fn written(&self) -> u64 {
+        self.0.written.load(Ordering::Acquire)
+    }
+
+    pub fn durable(&self) -> u64 {
+        self.0.durable.load(Ordering::Acquire)
+    }
+
+    pub fn dispatched(&self) -> u64 {
+        self.0.dispatched.load(Ordering::Acquire)
+    }
+
+    /// First byte of the log that is still there.
+    pub fn log_start(&self) -> u64 {
+        self.0.log.start()
+    }
+
+    pub fn log_dir(&self) -> &Path {
+        self.0.log.dir()
+    }
+
+    pub fn flush_mode(&self) -> FlushMode {
+        self.0.options.flush
+    }
+
+    pub fn stats(&self) -> &StoreStats {
+        &self.0.stats
+    }
+
+    /// Why writes are refused, if they are.
+    pub fn write_refusal(&self) -> Option<Error> {
+        self.0.refusal()
+    }
+
+    /// Blocks until the log is durable up to `offset`. `false` = not within `timeout`, or never again.
+    pub fn wait_durable(&self, offset: u64, timeout: Duration) -> bool {
+        let end = Instant::now() + timeout;
+        let signal = &self.0.durable_signal;
+        let mut guard = lock(&signal.raised);
+        while self.durable() < offset {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.0.poison.get().is_some() {
+                return false;
+            }
+            self.0.flush_signal.raise();
+            let wait = left.min(Duration::from_millis(50));
+            (guard, _) = signal.condvar.wait_timeout(guard, wait).unwrap_or_else(PoisonError::into_inner);
+        }
+        true
+    }
+
+    /// Flushes everything, writes the checkpoints, removes the mark of an unclean stop. Later appends fail.
+    pub fn close(&self) -> Result<(), Error> {
+        self.stop_threads(true);
+        let clean =
+            self.0.poison.get().is_none() && self.durable() == self.written() && self.dispatched() == self.written();
+        let root = &self.0.options.root;
+        if clean {
+            let abort = root.join("abort");
+            self.0.disk.remove(&abort).at("remove", &abort)?;
+            self.0.disk.sync_dir(root).at("sync", root)?;
+        }
+        lock(&self.1).lock.take();
+        if clean {
+            Ok(())
+        } else {
+            Err(Error::Poisoned(self.0.poison.get().cloned().unwrap_or_else(|| "not all was flushed".to_string())))
+        }
+    }
+
+    fn stop_threads(&self, finish: bool) {
+        self.0.stopping.store(true, Ordering::SeqCst);
+        if !finish {
+            // As after a crash: the threads must not bring anything to an end.
+            let _ = self.0.poison.set("abandoned".to_string());
+        }
+        // The append lock once: whoever appends now is done, later ones see `stopping`.
+        drop(lock(&self.0.head));
+        self.0.flush_signal.raise();
+        let running = std::mem::take(&mut lock(&self.1).running);
+        for thread in running {
+            self.0.dispatch_signal.raise();
+            if thread.join().is_err() {
+                tracing::error!("a store thread panicked");
+            }
+        }
+    }
+}
+
+impl Drop for Store {
+    /// Without [`Store::close`] this is a crash: nothing is flushed, the next start recovers.
+    fn drop(&mut self) {
+        self.stop_threads(false);
+    }
+}
+
+impl Inner {
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.poison.get().is_some()
+    }
+
+    /// No write is accepted any more, nothing not yet acknowledged will be.
+    pub(crate) fn poison(&self, cause: String) {
+        tracing::error!(cause, "the store is poisoned: it takes no more writes until it is restarted");
+        let _ = self.poison.set(cause);
+        self.durable_signal.notify();
+        self.each_waker(|w| w.durable());
+    }
+
+    pub(crate) fn refusal(&self) -> Option<Error> {
+        if let Some(cause) = self.poison.get() {
+            return Some(Error::Poisoned(cause.clone()));
+        }
+        if self.is_stopping() {
+            return Some(Error::Closed);
+        }
+        let full = lock(&self.full);
+        full.as_ref().filter(|(at, _)| at.elapsed() < FULL_RETRY).map(|(_, why)| Error::DiskFull(why.clone()))
+    }
+
+    pub(crate) fn set_full(&self, why: Option<String>) {
+        let mut full = lock(&self.full);
+        match (&why, full.is_some()) {
+            (Some(why), false) => tracing::error!(why, "the disk is full: writes are refused until there is space"),
+            (None, true) => tracing::info!("there is space on the disk again: writes are accepted"),
+            _ => {}
+        }
+        *full = why.map(|why| (Instant::now(), why));
+    }
+
+    pub(crate) fn was_full(&self) -> bool {
+        lock(&self.full).is_some()
+    }
+
+    pub(crate) fn queue(&self, topic: &str, id: i32) -> Result<QueueRef, Error> {
+        let find = |table: &HashMap<Arc<str>, HashMap<i32, QueueRef>>| table.get(topic)?.get(&id).cloned();
+        if let Some(queue) = find(&self.queues.read().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(queue);
+        }
+        // Loaded outside of the table's lock; the first to come back wins.
+        let log_end = self.written.load(Ordering::Acquire);
+        let (min, next) = self.files.range(topic, id, self.log.start(), log_end)?;
+        let mut table = self.queues.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queue) = find(&table) {
+            return Ok(queue);
+        }
+        let name = table.get_key_value(topic).map_or_else(|| Arc::from(topic), |(name, _)| name.clone());
+        let queue = QueueRef(Arc::new(Queue::new(name.clone(), id, min, next)));
+        table.entry(name).or_default().insert(id, queue.clone());
+        Ok(queue)
+    }
+
+    /// Forgets all queues (recovery starts over).
+    pub(crate) fn forget_queues(&self) {
+        self.queues.write().unwrap_or_else(PoisonError::into_inner).clear();
+        lock(&self.dirty).clear();
+        self.entries_in_memory.store(0, Ordering::Relaxed);
+    }
+
+    fn each_waker(&self, tell: impl Fn(&dyn Wake)) {
+        for waker in self.wakers.get().into_iter().flatten() {
+            tell(waker.as_ref());
+        }
+    }
+
+    /// Moves the visible end of queues and wakes who waits for them.
+    pub(crate) fn publish(&self, moved: impl Iterator<Item = (QueueRef, i64)>) {
+        let mut wakes: Vec<Vec<QueueRef>> = Vec::new();
+        for (queue, end) in moved {
+            let mut mask = queue.0.publish(end);
+            while mask != 0 {
+                let shard = mask.trailing_zeros() as usize;
+                mask &= mask - 1;
+                if wakes.len() <= shard {
+                    wakes.resize_with(shard + 1, Vec::new);
+                }
+                wakes[shard].push(queue.clone());
+            }
+        }
+        if let Some(wakers) = self.wakers.get() {
+            for (waker, queues) in wakers.iter().zip(wakes) {
+                if !queues.is_empty() {
+                    waker.queues(queues);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn tell_durable(&self) {
+        self.durable_signal.notify();
+        if self.options.flush == FlushMode::Sync {
+            self.each_waker(|w| w.durable());
+        }
+    }
+}
+
+/// Stores that keep queues or configuration in RocksDB are not ours to open. An empty `rocksdbstore/` is always there.
+fn refuse_rocksdb(disk: &dyn Disk, root: &Path) -> Result<(), Error> {
+    let not_empty = |path: &PathBuf| disk.list(path).is_ok_and(|l| !l.is_empty());
+    let names = [
+        "consumequeue_rocksdb",
+        "config/topics",
+        "config/subscriptionGroups",
+        "config/consumerOffsets",
+        "config/metadata",
+        "config/rdb",
+    ];
+    match names.iter().map(|n| root.join(n)).find(not_empty) {
+        None => Ok(()),
+        Some(path) => Err(Error::Layout {
+            path,
+            what: "this store keeps data in RocksDB, which is not supported; let the Java broker move it to files \
+                   (storeType=default, or exportMetadataInRocksDB / the JSON configuration) and start again"
+                .to_string(),
+        }),
+    }
+}

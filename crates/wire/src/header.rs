@@ -1,0 +1,609 @@
+//! The two header serialisations, decoded in place.
+//!
+//! JSON      `{"code":..,"extFields":{..},"flag":..,"language":"..","opaque":..,"remark":"..","version":..}`, any order, unknown keys skipped
+//! ROCKETMQ  code 2, language 1, version 2, opaque 4, flag 4, remark 4+n, ext 4+n of (key 2+n, value 4+n)
+//!
+//! [`ExtFields`] is a checked view: iterating it allocates only where a JSON string has escapes.
+//! Java: `RemotingCommand`, `RocketMQSerializable`, `RemotingSerializable`.
+
+use std::borrow::Cow;
+
+use crate::DecodeError;
+use crate::frame::{FLAG_ONEWAY, FLAG_RESPONSE};
+
+/// How deep a value that we skip may be nested.
+const DEPTH_MAX: usize = 32;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SerializeType {
+    Json,
+    /// Java's `ROCKETMQ`, the binary header.
+    Compact,
+}
+
+impl SerializeType {
+    pub(crate) fn from_byte(byte: u8) -> Result<Self, DecodeError> {
+        match byte {
+            0 => Ok(Self::Json),
+            1 => Ok(Self::Compact),
+            other => Err(DecodeError::SerializeType(other)),
+        }
+    }
+
+    pub(crate) fn byte(self) -> u8 {
+        self as u8
+    }
+}
+
+/// Java: `LanguageCode`, by its byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Language(pub u8);
+
+impl Language {
+    pub const JAVA: Self = Self(0);
+    pub const CPP: Self = Self(1);
+    pub const OTHER: Self = Self(7);
+    pub const GO: Self = Self(9);
+    pub const RUST: Self = Self(12);
+    const NAMES: [&'static str; 14] = [
+        "JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "GO", "PHP", "OMS", "RUST",
+        "NODE_JS",
+    ];
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES.get(usize::from(self.0)).copied().unwrap_or("OTHER")
+    }
+
+    fn from_name(name: &str) -> Self {
+        Self::NAMES.iter().position(|n| *n == name).map_or(Self::OTHER, |i| Self(i as u8))
+    }
+}
+
+/// A decoded header. `ext` and `remark` borrow from the frame.
+#[derive(Debug, Clone, Copy)]
+pub struct Head<'a> {
+    pub kind: SerializeType,
+    pub code: i32,
+    pub language: Language,
+    pub version: i32,
+    pub opaque: i32,
+    pub flag: i32,
+    pub ext: ExtFields<'a>,
+    remark: Option<RawStr<'a>>,
+}
+
+impl<'a> Head<'a> {
+    pub fn is_response(&self) -> bool {
+        self.flag & FLAG_RESPONSE != 0
+    }
+
+    pub fn is_oneway(&self) -> bool {
+        self.flag & FLAG_ONEWAY != 0
+    }
+
+    pub fn remark(&self) -> Option<Cow<'a, str>> {
+        self.remark.map(RawStr::unescape)
+    }
+}
+
+/// The custom fields of a header: a view that was checked when the header was decoded.
+#[derive(Debug, Clone, Copy)]
+pub enum ExtFields<'a> {
+    None,
+    /// What stands between the braces.
+    Json(&'a str),
+    Compact(&'a [u8]),
+}
+
+impl<'a> ExtFields<'a> {
+    pub fn iter(&self) -> ExtIter<'a> {
+        ExtIter { rest: *self }
+    }
+
+    /// The first value of `key`. Linear: for rare fields.
+    pub fn find(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.iter().find(|(k, _)| k == key).map(|(_, v)| v)
+    }
+}
+
+pub struct ExtIter<'a> {
+    rest: ExtFields<'a>,
+}
+
+impl<'a> Iterator for ExtIter<'a> {
+    type Item = (Cow<'a, str>, Cow<'a, str>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.rest {
+            ExtFields::None => None,
+            ExtFields::Json(text) => {
+                let mut scan = Scan { text, at: 0 };
+                loop {
+                    scan.skip_space();
+                    if scan.peek() == Some(b',') {
+                        scan.at += 1;
+                        scan.skip_space();
+                    }
+                    let key = scan.string().ok()?;
+                    scan.expect(b':').ok()?;
+                    let value = scan.ext_value().ok()?;
+                    self.rest = ExtFields::Json(scan.text.get(scan.at..)?);
+                    if let Some(value) = value {
+                        return Some((key.unescape(), value.unescape()));
+                    }
+                }
+            }
+            ExtFields::Compact(bytes) => {
+                let (key, rest) = split_text(bytes, 2)?;
+                let (value, rest) = split_text(rest, 4)?;
+                self.rest = ExtFields::Compact(rest);
+                Some((Cow::Borrowed(key), Cow::Borrowed(value)))
+            }
+        }
+    }
+}
+
+/// A text behind its length of `width` bytes (2 or 4).
+fn split_text(bytes: &[u8], width: usize) -> Option<(&str, &[u8])> {
+    let (len, rest) = bytes.split_at_checked(width)?;
+    let len = len.iter().fold(0usize, |n, b| n << 8 | usize::from(*b));
+    let (text, rest) = rest.split_at_checked(len)?;
+    Some((std::str::from_utf8(text).ok()?, rest))
+}
+
+pub(crate) fn decode(kind: SerializeType, header: &[u8]) -> Result<Head<'_>, DecodeError> {
+    match kind {
+        SerializeType::Json => decode_json(header),
+        SerializeType::Compact => decode_compact(header),
+    }
+}
+
+fn decode_json(header: &[u8]) -> Result<Head<'_>, DecodeError> {
+    let text =
+        std::str::from_utf8(header).map_err(|e| DecodeError::Header { what: "not UTF-8", at: e.valid_up_to() })?;
+    let mut scan = Scan { text, at: 0 };
+    let mut head = Head {
+        kind: SerializeType::Json,
+        code: 0,
+        language: Language::JAVA,
+        version: 0,
+        opaque: 0,
+        flag: 0,
+        ext: ExtFields::None,
+        remark: None,
+    };
+    scan.expect(b'{')?;
+    scan.skip_space();
+    if scan.peek() == Some(b'}') {
+        return Ok(head);
+    }
+    loop {
+        scan.skip_space();
+        let key = scan.string()?;
+        scan.expect(b':')?;
+        match key.raw {
+            "code" => head.code = scan.int()?,
+            "flag" => head.flag = scan.int()?,
+            "opaque" => head.opaque = scan.int()?,
+            "version" => head.version = scan.int()?,
+            "language" => head.language = scan.ext_value()?.map_or(Language::OTHER, |v| Language::from_name(v.raw)),
+            "remark" => head.remark = scan.ext_value()?,
+            "extFields" => head.ext = scan.ext_fields()?,
+            _ => scan.skip_value(0)?,
+        }
+        scan.skip_space();
+        match scan.next() {
+            Some(b',') => {}
+            Some(b'}') => break,
+            _ => return Err(scan.fail("expected ',' or '}'")),
+        }
+    }
+    scan.skip_space();
+    if scan.peek().is_some() { Err(scan.fail("text behind the header object")) } else { Ok(head) }
+}
+
+fn decode_compact(header: &[u8]) -> Result<Head<'_>, DecodeError> {
+    let short = || DecodeError::Header { what: "binary header is shorter than its fields", at: header.len() };
+    let (fixed, rest) = header.split_first_chunk::<13>().ok_or_else(short)?;
+    let int = |at: usize| i32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
+    let (remark, rest) = split_text(rest, 4).ok_or_else(short)?;
+    let (len, ext) = rest.split_first_chunk::<4>().ok_or_else(short)?;
+    let ext = ext.get(..u32::from_be_bytes(*len) as usize).ok_or_else(short)?;
+    let mut check = ext;
+    while !check.is_empty() {
+        let (_, rest) = split_text(check, 2).ok_or_else(short)?;
+        check = split_text(rest, 4).ok_or_else(short)?.1;
+    }
+    Ok(Head {
+        kind: SerializeType::Compact,
+        code: i32::from(i16::from_be_bytes([fixed[0], fixed[1]])),
+        language: Language(fixed[2]),
+        version: i32::from(i16::from_be_bytes([fixed[3], fixed[4]])),
+        opaque: int(5),
+        flag: int(9),
+        ext: if ext.is_empty() { ExtFields::None } else { ExtFields::Compact(ext) },
+        remark: (!remark.is_empty()).then_some(RawStr { raw: remark, escaped: false }),
+    })
+}
+
+/// The opaque of a header that does not decode, as far as it can be found; 0 otherwise.
+pub(crate) fn find_opaque(header: &[u8]) -> i32 {
+    let key = b"\"opaque\":";
+    let found = memchr::memmem::find(header, key).and_then(|i| header.get(i + key.len()..));
+    let digits = found.map(|rest| {
+        let end = rest.iter().position(|b| !b.is_ascii_digit() && *b != b'-').unwrap_or(rest.len());
+        &rest[..end]
+    });
+    digits.and_then(|d| std::str::from_utf8(d).ok()).and_then(|d| d.parse().ok()).unwrap_or(0)
+}
+
+/// A JSON string without its quotes, escapes still in place.
+#[derive(Debug, Clone, Copy)]
+struct RawStr<'a> {
+    raw: &'a str,
+    escaped: bool,
+}
+
+impl<'a> RawStr<'a> {
+    fn unescape(self) -> Cow<'a, str> {
+        if !self.escaped {
+            return Cow::Borrowed(self.raw);
+        }
+        let mut out = String::with_capacity(self.raw.len());
+        let mut rest = self.raw;
+        while let Some(i) = memchr::memchr(b'\\', rest.as_bytes()) {
+            out.push_str(&rest[..i]);
+            let (c, used) = unescape_one(&rest[i + 1..]);
+            out.push(c);
+            rest = rest.get(i + 1 + used..).unwrap_or_default();
+        }
+        out.push_str(rest);
+        Cow::Owned(out)
+    }
+}
+
+/// What follows a backslash: the character it stands for and how many bytes it took. A broken escape gives U+FFFD.
+fn unescape_one(text: &str) -> (char, usize) {
+    let Some(first) = text.chars().next() else { return ('\u{FFFD}', 0) };
+    let plain = match first {
+        'n' => '\n',
+        't' => '\t',
+        'r' => '\r',
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        'u' => return unescape_unicode(text),
+        other => other,
+    };
+    (plain, first.len_utf8())
+}
+
+fn unescape_unicode(text: &str) -> (char, usize) {
+    let unit = |at: usize| text.get(at..at + 4).and_then(|h| u16::from_str_radix(h, 16).ok());
+    let Some(high) = unit(1) else { return ('\u{FFFD}', 1) };
+    if let Some(c) = char::from_u32(u32::from(high)) {
+        return (c, 5);
+    }
+    let low = if text.get(5..7) == Some("\\u") { unit(7) } else { None };
+    match low.and_then(|low| char::decode_utf16([high, low]).next()?.ok()) {
+        Some(c) => (c, 11),
+        None => ('\u{FFFD}', 5),
+    }
+}
+
+/// A cursor over JSON text.
+struct Scan<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Scan<'a> {
+    fn fail(&self, what: &'static str) -> DecodeError {
+        DecodeError::Header { what, at: self.at }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<u8> {
+        let byte = self.peek()?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), DecodeError> {
+        self.skip_space();
+        if self.next() == Some(byte) {
+            return Ok(());
+        }
+        Err(self.fail(match byte {
+            b':' => "expected ':'",
+            b'{' => "expected '{'",
+            _ => "unexpected byte",
+        }))
+    }
+
+    fn string(&mut self) -> Result<RawStr<'a>, DecodeError> {
+        self.skip_space();
+        if self.next() != Some(b'"') {
+            return Err(self.fail("expected a string"));
+        }
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        let mut escaped = false;
+        loop {
+            let rest = bytes.get(self.at..).unwrap_or_default();
+            let Some(i) = memchr::memchr2(b'"', b'\\', rest) else { return Err(self.fail("a string does not end")) };
+            self.at += i + 1;
+            if rest[i] == b'"' {
+                let raw = self.text.get(start..self.at - 1).ok_or_else(|| self.fail("a string is cut"))?;
+                return Ok(RawStr { raw, escaped });
+            }
+            escaped = true;
+            self.at += 1;
+        }
+    }
+
+    /// A number, a literal: everything up to the next delimiter.
+    fn scalar(&mut self) -> &'a str {
+        self.skip_space();
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let end = rest
+            .bytes()
+            .position(|b| matches!(b, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r' | b':' | b'"' | b'{' | b'['));
+        let token = &rest[..end.unwrap_or(rest.len())];
+        self.at += token.len();
+        token
+    }
+
+    fn int(&mut self) -> Result<i32, DecodeError> {
+        let token = self.scalar();
+        token.parse().map_err(|_| self.fail("expected a 32-bit integer"))
+    }
+
+    /// A string, number or boolean as text; `null` is `None`.
+    fn ext_value(&mut self) -> Result<Option<RawStr<'a>>, DecodeError> {
+        self.skip_space();
+        match self.peek() {
+            Some(b'"') => self.string().map(Some),
+            Some(b'{' | b'[') => {
+                let start = self.at;
+                self.skip_value(0)?;
+                Ok(Some(RawStr { raw: &self.text[start..self.at], escaped: false }))
+            }
+            _ => match self.scalar() {
+                "null" => Ok(None),
+                "" => Err(self.fail("expected a value")),
+                raw => Ok(Some(RawStr { raw, escaped: false })),
+            },
+        }
+    }
+
+    /// The object of custom fields, or null.
+    fn ext_fields(&mut self) -> Result<ExtFields<'a>, DecodeError> {
+        self.skip_space();
+        if self.peek() != Some(b'{') {
+            return match self.scalar() {
+                "null" => Ok(ExtFields::None),
+                _ => Err(self.fail("extFields is not an object")),
+            };
+        }
+        self.at += 1;
+        let start = self.at;
+        self.skip_space();
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(ExtFields::None);
+        }
+        loop {
+            self.string()?;
+            self.expect(b':')?;
+            self.ext_value()?;
+            self.skip_space();
+            match self.next() {
+                Some(b',') => {}
+                Some(b'}') => return Ok(ExtFields::Json(&self.text[start..self.at - 1])),
+                _ => return Err(self.fail("expected ',' or '}' in extFields")),
+            }
+        }
+    }
+
+    fn skip_value(&mut self, depth: usize) -> Result<(), DecodeError> {
+        if depth > DEPTH_MAX {
+            return Err(self.fail("nested too deep"));
+        }
+        self.skip_space();
+        let (open, close) = match self.peek() {
+            Some(b'"') => return self.string().map(|_| ()),
+            Some(b'{') => (true, b'}'),
+            Some(b'[') => (false, b']'),
+            _ if self.scalar().is_empty() => return Err(self.fail("expected a value")),
+            _ => return Ok(()),
+        };
+        self.at += 1;
+        self.skip_space();
+        if self.peek() == Some(close) {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            if open {
+                self.string()?;
+                self.expect(b':')?;
+            }
+            self.skip_value(depth + 1)?;
+            self.skip_space();
+            match self.next() {
+                Some(b',') => {}
+                Some(byte) if byte == close => return Ok(()),
+                _ => return Err(self.fail("expected ',' or the end of a value")),
+            }
+        }
+    }
+}
+
+/// Writes custom fields in the serialisation of the frame under construction.
+pub struct ExtWriter<'o> {
+    out: &'o mut Vec<u8>,
+    kind: SerializeType,
+    count: usize,
+}
+
+impl<'o> ExtWriter<'o> {
+    pub(crate) fn new(out: &'o mut Vec<u8>, kind: SerializeType, count: usize) -> Self {
+        Self { out, kind, count }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    fn key(&mut self, key: &str) {
+        match self.kind {
+            SerializeType::Json => {
+                if self.count > 0 {
+                    self.out.push(b',');
+                }
+                self.out.push(b'"');
+                self.out.extend_from_slice(key.as_bytes());
+                self.out.extend_from_slice(b"\":");
+            }
+            SerializeType::Compact => {
+                self.out.extend_from_slice(&(key.len() as u16).to_be_bytes());
+                self.out.extend_from_slice(key.as_bytes());
+            }
+        }
+        self.count += 1;
+    }
+
+    /// `key` is plain ASCII without quotes: the name of a header field.
+    pub fn str(&mut self, key: &str, value: &str) {
+        self.key(key);
+        match self.kind {
+            SerializeType::Json => write_json_string(self.out, value),
+            SerializeType::Compact => {
+                self.out.extend_from_slice(&(value.len() as u32).to_be_bytes());
+                self.out.extend_from_slice(value.as_bytes());
+            }
+        }
+    }
+
+    pub fn int(&mut self, key: &str, value: i64) {
+        self.key(key);
+        match self.kind {
+            SerializeType::Json => {
+                self.out.push(b'"');
+                write_int(self.out, value);
+                self.out.push(b'"');
+            }
+            SerializeType::Compact => {
+                let at = self.out.len();
+                self.out.extend_from_slice(&[0; 4]);
+                write_int(self.out, value);
+                let len = (self.out.len() - at - 4) as u32;
+                self.out[at..at + 4].copy_from_slice(&len.to_be_bytes());
+            }
+        }
+    }
+
+    pub fn bool(&mut self, key: &str, value: bool) {
+        self.str(key, if value { "true" } else { "false" });
+    }
+}
+
+/// Decimal digits of `value`.
+pub(crate) fn write_int(out: &mut Vec<u8>, value: i64) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    let mut rest = value.unsigned_abs();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+pub(crate) fn write_json_string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let mut rest = text.as_bytes();
+    while let Some(i) = rest.iter().position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)) {
+        out.extend_from_slice(&rest[..i]);
+        match rest[i] {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            control => {
+                let hex = b"0123456789abcdef";
+                out.extend_from_slice(b"\\u00");
+                out.push(hex[usize::from(control >> 4)]);
+                out.push(hex[usize::from(control & 15)]);
+            }
+        }
+        rest = &rest[i + 1..];
+    }
+    out.extend_from_slice(rest);
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_in_any_order_with_unknown_keys() {
+        let text = br#" { "x":[1,{"y":"}"}], "version" : 513, "extFields":{"topic":"T\u00e9\ud83d\ude00\n","n":12,"b":true,"z":null}, "opaque":-7,"flag":2,"code":105,"language":"GO","remark":null } "#;
+        let head = decode(SerializeType::Json, text).unwrap();
+        assert_eq!((head.code, head.opaque, head.flag, head.version), (105, -7, 2, 513));
+        assert_eq!(head.language, Language::GO);
+        assert!(head.is_oneway() && !head.is_response());
+        assert_eq!(head.remark(), None);
+        let fields: Vec<_> = head.ext.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        assert_eq!(fields, ["topic=Té😀\n", "n=12", "b=true"]);
+        assert_eq!(head.ext.find("n").as_deref(), Some("12"));
+        assert_eq!(head.ext.find("z"), None);
+    }
+
+    #[test]
+    fn the_sample_of_the_format_page() {
+        let hex = "0069000201000000070000000000000000\
+                   0000002d0005746f706963000000025431\
+                   00166163636570745374616e646172644a736f6e4f6e6c790000000474727565";
+        let bytes: Vec<u8> =
+            (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap()).collect();
+        let head = decode(SerializeType::Compact, &bytes).unwrap();
+        assert_eq!((head.code, head.opaque, head.version), (105, 7, 513));
+        assert_eq!(head.ext.find("topic").as_deref(), Some("T1"));
+        assert_eq!(head.ext.find("acceptStandardJsonOnly").as_deref(), Some("true"));
+    }
+
+    #[test]
+    fn broken_headers_say_where() {
+        let at = |text: &str| match decode(SerializeType::Json, text.as_bytes()).unwrap_err() {
+            DecodeError::Header { at, .. } => at,
+            other => panic!("{other}"),
+        };
+        assert_eq!(at("{bad}}"), 2);
+        assert_eq!(at(r#"{"code":99999999999}"#), 19);
+        assert_eq!(at(r#"{"code":1,"extFields":{"a":"b}"#), 28);
+        assert_eq!(at(r#"{"code":1}x"#), 10);
+        assert!(decode(SerializeType::Json, "[".repeat(100).as_bytes()).is_err());
+        let deep = format!("{{\"x\":{}", "[".repeat(100));
+        assert!(decode(SerializeType::Json, deep.as_bytes()).is_err());
+        assert!(decode(SerializeType::Compact, &[0; 12]).is_err());
+    }
+}
