@@ -4,7 +4,8 @@
 //! buffer, one write a group of at most 64 KiB, queue entries into memory. Nothing here waits for a flush.
 //!
 //! Order that matters: the entry of a record is published after the record is written; `written` moves after the entries
-//! are in place, so that dispatch never misses one; the visible end of a queue moves last.
+//! are in place, so that dispatch never misses one, and after the ends that wait for the flush are in place, so that the
+//! flush that makes them durable publishes them; the visible end of a queue moves last.
 //! A panic in here poisons the store. A failed write takes the whole group back: its offsets are given to the next one.
 //! Java: `CommitLog.asyncPutMessage`.
 
@@ -18,6 +19,7 @@ use cometmq_wire::java_hash::tags_code;
 use cometmq_wire::record::{self, BLANK_MIN, Draft, MAGIC_BLANK};
 use cometmq_wire::{DecodeError, properties};
 
+use crate::error::IoContext;
 use crate::log::Segment;
 use crate::queue::{Entry, Queue};
 use crate::store::{Inner, lock};
@@ -234,13 +236,7 @@ impl Inner {
         let offset = at - segment.base;
         segment.reserve(offset + bytes.len() as u64)?;
         self.stats.log_writes.fetch_add(1, Ordering::Relaxed);
-        match segment.file.write_all_at(bytes, offset) {
-            Ok(()) => Ok(()),
-            Err(e) if e.kind() == std::io::ErrorKind::StorageFull => {
-                Err(Error::DiskFull(format!("{}: {e}", segment.path.display())))
-            }
-            Err(source) => Err(Error::Io { op: "write", path: segment.path.clone(), source }),
-        }
+        segment.file.write_all_at(bytes, offset).at("write", &segment.path)
     }
 
     fn write_group(
@@ -291,12 +287,15 @@ impl Inner {
             let entry = Entry { log_at: placed.log_offset, len: item.len as u32, tags_code: item.tags_code };
             self.add_entry(&item.queue.0, placed.queue_offset, entry);
         }
-        self.written.store(log_end, Ordering::Release);
         let moved = shown().map(|(item, p)| (item.queue.clone(), p.queue_offset + 1, p.log_end));
         match self.options.flush {
-            FlushMode::Async => self.publish(moved.map(|(queue, end, _)| (queue, end))),
+            FlushMode::Async => {
+                self.written.store(log_end, Ordering::Release);
+                self.publish(moved.map(|(queue, end, _)| (queue, end)));
+            }
             FlushMode::Sync => {
                 lock(&self.pending).push(moved);
+                self.written.store(log_end, Ordering::Release);
                 self.flush_signal.raise();
             }
         }

@@ -1,7 +1,8 @@
 //! Two checkpoints: Java's, which a Java broker starts its recovery from, and our own, which says exactly where.
 //!
 //! Disk     `checkpoint`, 4096 bytes: physic ms 8, logics ms 8, index ms 8, master flushed 8, confirm 8, logics offset 8
-//!          `comet/checkpoint`, text: dispatched and durable log offsets, and the content of Java's file before and after
+//!          `comet/checkpoint`, text: dispatched and durable log offsets, bytes of all queue files, and the content of
+//!          Java's file before and after
 //! Crash    ours is written first and names both contents of Java's; if Java's file is neither, another broker has been
 //!          here since, and ours is set aside: recovery then reads the whole log
 //! Java     `StoreCheckpoint`
@@ -79,6 +80,8 @@ pub(crate) struct OwnCheckpoint {
     /// All queue entries of records below are in the queue files, durably.
     pub(crate) dispatched: u64,
     pub(crate) durable: u64,
+    /// Length of all queue files together. When they have less, some were lost.
+    pub(crate) queue_bytes: u64,
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -88,9 +91,10 @@ fn hex(bytes: &[u8]) -> String {
 impl OwnCheckpoint {
     fn text(self, before: &Checkpoint, after: &Checkpoint) -> String {
         let body = format!(
-            "comet checkpoint 1\ndispatched {}\ndurable {}\njava {} {}\n",
+            "comet checkpoint 1\ndispatched {}\ndurable {}\nqueues {}\njava {} {}\n",
             self.dispatched,
             self.durable,
+            self.queue_bytes,
             hex(&before.to_bytes()),
             hex(&after.to_bytes())
         );
@@ -110,7 +114,8 @@ impl OwnCheckpoint {
             let value = lines.next().and_then(|l| l.strip_prefix(name)).ok_or("a line is missing")?;
             value.trim().parse().map_err(|_| "a number does not parse")
         };
-        let own = Self { dispatched: number("dispatched ")?, durable: number("durable ")? };
+        let own =
+            Self { dispatched: number("dispatched ")?, durable: number("durable ")?, queue_bytes: number("queues ")? };
         let bound = lines.next().and_then(|l| l.strip_prefix("java ")).ok_or("a line is missing")?;
         if !bound.split(' ').any(|known| known == hex(&java.to_bytes())) {
             return Err("the store was used by another broker since it was written");
@@ -164,7 +169,7 @@ mod tests {
         let zero = Checkpoint::read(&disk, root).unwrap();
         assert_eq!(zero, Checkpoint::default());
         let one = Checkpoint { physic_ms: 5, logics_ms: 4, logics_offset: 100, ..zero };
-        let mine = OwnCheckpoint { dispatched: 100, durable: 200 };
+        let mine = OwnCheckpoint { dispatched: 100, durable: 200, queue_bytes: 20 };
         mine.write(&disk, root, own, &zero, &one).unwrap();
         assert_eq!(disk.read_all(&root.join("checkpoint")).unwrap().len(), 4096);
         assert_eq!(Checkpoint::read(&disk, root).unwrap(), one);
@@ -179,7 +184,7 @@ mod tests {
     #[test]
     fn a_damaged_one_is_not_believed() {
         let zero = Checkpoint::default();
-        let text = OwnCheckpoint { dispatched: 1, durable: 2 }.text(&zero, &zero);
+        let text = OwnCheckpoint { dispatched: 1, durable: 2, queue_bytes: 0 }.text(&zero, &zero);
         assert!(OwnCheckpoint::parse(&text, &zero).is_ok());
         assert_eq!(OwnCheckpoint::parse(&text.replace("durable 2", "durable 3"), &zero), Err("its crc does not match"));
         assert_eq!(OwnCheckpoint::parse("", &zero), Err("no crc"));

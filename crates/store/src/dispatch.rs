@@ -60,7 +60,7 @@ impl Dispatcher<'_> {
             return Ok(());
         }
         let durable = inner.durable.load(Ordering::Acquire);
-        inner.files.sync().map_err(|e| full_or(e, inner)).map_err(|e| e.0)?;
+        inner.files.sync().at("sync", inner.files.dir())?;
         let after = Checkpoint {
             physic_ms: store_ms.max(self.java.physic_ms),
             logics_ms: store_ms.max(self.java.logics_ms),
@@ -68,24 +68,12 @@ impl Dispatcher<'_> {
             ..self.java
         };
         let root = &inner.options.root;
-        let own = OwnCheckpoint { dispatched, durable };
+        let own = OwnCheckpoint { dispatched, durable, queue_bytes: inner.files.bytes() };
         own.write(inner.disk.as_ref(), root, &inner.options.own_dir(), &self.java, &after)?;
         self.java = after;
         self.saved = dispatched;
         self.last = Instant::now();
         Ok(())
-    }
-}
-
-struct Cause(Error);
-
-fn full_or(error: std::io::Error, inner: &Inner) -> Cause {
-    if error.kind() == std::io::ErrorKind::StorageFull {
-        return Cause(Error::DiskFull(format!("consume queues: {error}")));
-    }
-    match Err::<(), _>(error).at("write", &inner.options.root.join("consumequeue")) {
-        Err(error) => Cause(error),
-        Ok(()) => unreachable!("made from an error"),
     }
 }
 
@@ -100,7 +88,7 @@ pub(crate) fn write_entries(inner: &Inner) -> Result<(), Error> {
     let mut entries = Vec::new();
     for queue in queues {
         if result.is_ok() {
-            result = write_queue(inner, &queue, target, &mut entries).map_err(|e| full_or(e, inner).0);
+            result = write_queue(inner, &queue, target, &mut entries).at("write", inner.files.dir());
         }
         let mut tail = queue.tail();
         tail.listed = !tail.entries.is_empty();

@@ -34,7 +34,13 @@ pub(crate) trait IoContext<T> {
 }
 
 impl<T> IoContext<T> for io::Result<T> {
+    /// A full disk is a state that passes. Except for a sync: after a failed one nobody knows what is on the disk.
     fn at(self, op: &'static str, path: &std::path::Path) -> Result<T, Error> {
-        self.map_err(|source| Error::Io { op, path: path.to_path_buf(), source })
+        self.map_err(|source| match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded if op != "sync" => {
+                Error::DiskFull(format!("{op} {}: {source}", path.display()))
+            }
+            _ => Error::Io { op, path: path.to_path_buf(), source },
+        })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Reading order: `append` (a batch gets its place, is written, becomes visible) → `log` (segments) → `tail` (the last
 //! bytes, in memory) → `queue` (where the messages of a queue lie) → `read` → `flush` (what is durable, what is visible)
-//! → `dispatch` (queue entries to their files, checkpoints) → `recover` (what is true after a start).
+//! → `dispatch` (queue entries to their files, checkpoints) → `recover` and `cut` (what is true after a start).
 //!
 //! Three watermarks, all byte offsets in the commit log: `durable ≤ written`, and `visible`, which is one of the two:
 //! written under ASYNC_FLUSH, durable under SYNC_FLUSH. Nobody sees a queue entry past visible.
@@ -25,7 +25,9 @@ mod flush;
 mod dispatch;
 mod checkpoint;
 mod recover;
+mod cut;
 mod stats;
+mod signal;
 
 pub use append::{Appended, Batch};
 pub use error::Error;

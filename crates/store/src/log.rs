@@ -38,17 +38,9 @@ impl Segment {
             return Ok(());
         }
         let target = upto.next_multiple_of(WINDOW).min(self.bytes);
-        match self.file.allocate(have, target - have) {
-            Ok(()) => {
-                self.allocated.store(target, Ordering::Relaxed);
-                Ok(())
-            }
-            Err(e) if e.kind() == std::io::ErrorKind::StorageFull || e.kind() == std::io::ErrorKind::QuotaExceeded => {
-                let path = self.path.display();
-                Err(Error::DiskFull(format!("{path}: no room for {} bytes more ({e})", target - have)))
-            }
-            Err(e) => Err(e).at("allocate", &self.path),
-        }
+        self.file.allocate(have, target - have).at("allocate", &self.path)?;
+        self.allocated.store(target, Ordering::Relaxed);
+        Ok(())
     }
 }
 
@@ -83,34 +75,35 @@ impl Log {
             found.push((base, dir.join(&entry.name)));
         }
         found.sort();
-        let mut segments: Vec<Arc<Segment>> = Vec::with_capacity(found.len());
+        let mut opened = Vec::with_capacity(found.len());
         for (base, path) in found {
             let file = disk.open(&path, Open::Write).at("open", &path)?;
             let bytes = file.size().at("stat", &path)?;
-            if let Some(before) = segments.last()
-                && (bytes == 0 || bytes != before.bytes || before.end() != base)
-            {
-                let what = format!(
-                    "{bytes} bytes from offset {base}, but the file before it ends at {} and has {} bytes",
-                    before.end(),
-                    before.bytes
-                );
-                return Err(Error::Layout { path, what });
-            }
-            segments.push(Arc::new(Segment { base, bytes, path, file, allocated: AtomicU64::new(0) }));
+            opened.push((base, bytes, path, file));
         }
-        if segments.len() == 1 && segments[0].bytes == 0 {
-            // Created by a start that was cut off before it had its length.
-            let path = segments.remove(0).path.clone();
-            disk.remove(&path).at("remove", &path)?;
-        }
-        let there = segments.first().map(|s| s.bytes);
+        let there = opened.iter().map(|(_, bytes, ..)| *bytes).find(|bytes| *bytes > 0);
         if let (Some(found), Some(configured)) = (there, configured)
             && found != configured
         {
             return Err(Error::FileSize { key: "mappedFileSizeCommitLog", configured, found, path: dir });
         }
         let segment_bytes = there.or(configured).unwrap_or(SEGMENT_BYTES_DEFAULT);
+        let mut segments: Vec<Arc<Segment>> = Vec::with_capacity(opened.len());
+        for (base, bytes, path, file) in opened {
+            let expected = segments.last().map_or(base, |before| before.end());
+            if base != expected || (bytes != segment_bytes && bytes != 0) {
+                let what = format!(
+                    "{bytes} bytes from offset {base}, but files here have {segment_bytes} bytes and this one starts at \
+                     {expected}"
+                );
+                return Err(Error::Layout { path, what });
+            }
+            if bytes == 0 {
+                // A crash came between its creation and its length: nothing durable lies in it or behind it.
+                file.set_len(segment_bytes).at("set the length of", &path)?;
+            }
+            segments.push(Arc::new(Segment { base, bytes: segment_bytes, path, file, allocated: AtomicU64::new(0) }));
+        }
         Ok(Self { disk, dir, segment_bytes, segments: RwLock::new(Arc::new(segments)), spare: Mutex::new(None) })
     }
 
@@ -145,6 +138,10 @@ impl Log {
 
     /// The segment that starts at `base`, made now if it was not made ahead.
     pub(crate) fn roll(&self, base: u64) -> Result<Arc<Segment>, Error> {
+        // Made ahead before a clean stop.
+        if let Some(there) = self.segments().iter().find(|s| s.base == base) {
+            return Ok(there.clone());
+        }
         let spare = lock(&self.spare).take().filter(|s| s.base == base);
         let next = match spare {
             Some(segment) => segment,
@@ -159,29 +156,31 @@ impl Log {
 
     /// Called by the flush thread: blocks ahead of the head, and the next file before it is needed.
     pub(crate) fn prepare(&self, head: u64) -> Result<(), Error> {
-        let Some(last) = self.segments().last().cloned() else { return Ok(()) };
-        let used = head.saturating_sub(last.base);
-        last.reserve((used + WINDOW / 2).min(last.bytes))?;
-        if last.bytes - used.min(last.bytes) < (last.bytes / 4).min(2 * WINDOW) {
+        let Some(current) = self.segment_of(head) else { return Ok(()) };
+        let used = head - current.base;
+        current.reserve((used + WINDOW / 2).min(current.bytes))?;
+        if current.bytes - used < (current.bytes / 4).min(2 * WINDOW) {
             let mut spare = lock(&self.spare);
-            if spare.as_ref().is_none_or(|s| s.base != last.end())
-                && self.segments().last().is_some_and(|l| l.base == last.base)
+            if spare.as_ref().is_none_or(|s| s.base != current.end())
+                && self.segments().last().is_some_and(|l| l.base == current.base)
             {
-                *spare = Some(self.create(last.end())?);
+                *spare = Some(self.create(current.end())?);
             }
         }
         Ok(())
     }
 
-    /// Takes the files behind `last_base` out of the log and gives them to `away`.
+    /// Takes the files behind `last_base` out of the log and gives them to `away`, the last one first: a crash on the way
+    /// leaves no gap.
     pub(crate) fn drop_after(&self, last_base: u64, away: impl Fn(&Segment) -> Result<(), Error>) -> Result<(), Error> {
         let segments = self.segments();
         let (keep, gone): (Vec<_>, Vec<_>) = segments.iter().cloned().partition(|s| s.base <= last_base);
-        for segment in &gone {
+        for segment in gone.iter().rev() {
             away(segment)?;
+            self.disk.sync_dir(&self.dir).at("sync", &self.dir)?;
         }
         *self.segments.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(keep);
-        if gone.is_empty() { Ok(()) } else { self.disk.sync_dir(&self.dir).at("sync", &self.dir) }
+        Ok(())
     }
 
     /// Reads `buf.len()` bytes from `offset`, which must lie in one segment.

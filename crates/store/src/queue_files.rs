@@ -8,6 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::Error;
@@ -24,6 +25,8 @@ pub(crate) struct QueueFiles {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     pub(crate) file_bytes: u64,
+    /// Length of all files together.
+    bytes: AtomicU64,
     open: Mutex<OpenFiles>,
 }
 
@@ -40,8 +43,8 @@ impl QueueFiles {
     pub(crate) fn open(disk: Arc<dyn Disk>, root: &Path, configured: Option<u64>) -> Result<Self, Error> {
         let dir = root.join("consumequeue");
         disk.create_dirs(&dir).at("create", &dir)?;
-        let this = Self { disk, dir, file_bytes: 0, open: Mutex::default() };
-        let there = this.first_file_bytes()?;
+        let this = Self { disk, dir, file_bytes: 0, bytes: AtomicU64::new(0), open: Mutex::default() };
+        let there = this.survey()?;
         if let (Some((found, path)), Some(configured)) = (&there, configured)
             && *found != configured
         {
@@ -56,22 +59,41 @@ impl QueueFiles {
         Ok(Self { file_bytes, ..this })
     }
 
-    /// The size of the first queue file that is found.
-    fn first_file_bytes(&self) -> Result<Option<(u64, PathBuf)>, Error> {
-        for topic in self.disk.list(&self.dir).at("list", &self.dir)?.into_iter().filter(|e| e.is_dir) {
-            let topic_dir = self.dir.join(&topic.name);
-            for id in self.disk.list(&topic_dir).at("list", &topic_dir)?.into_iter().filter(|e| e.is_dir) {
-                let dir = topic_dir.join(&id.name);
-                for base in self.bases(&dir)? {
-                    let path = dir.join(file_name(base));
-                    let bytes = self.disk.open(&path, Open::Read).and_then(|f| f.size()).at("stat", &path)?;
-                    if bytes > 0 {
-                        return Ok(Some((bytes, path)));
-                    }
+    /// Adds up the lengths of all files; returns the largest. (A crash may have left others shorter.)
+    fn survey(&self) -> Result<Option<(u64, PathBuf)>, Error> {
+        let mut largest = None;
+        for (topic, id) in self.queues()? {
+            let dir = self.queue_dir(&topic, id);
+            for base in self.bases(&dir)? {
+                let path = dir.join(file_name(base));
+                let bytes = self.disk.open(&path, Open::Read).and_then(|f| f.size()).at("stat", &path)?;
+                self.bytes.fetch_add(bytes, Ordering::Relaxed);
+                if bytes > largest.as_ref().map_or(0, |(most, _)| *most) {
+                    largest = Some((bytes, path));
                 }
             }
         }
-        Ok(None)
+        Ok(largest)
+    }
+
+    /// The queues that have a directory.
+    pub(crate) fn queues(&self) -> Result<Vec<(String, i32)>, Error> {
+        let mut queues = Vec::new();
+        for topic in self.disk.list(&self.dir).at("list", &self.dir)?.into_iter().filter(|e| e.is_dir) {
+            let dir = self.dir.join(&topic.name);
+            let ids = self.disk.list(&dir).at("list", &dir)?.into_iter().filter(|e| e.is_dir);
+            queues.extend(ids.filter_map(|id| Some((topic.name.clone(), id.name.parse().ok()?))));
+        }
+        Ok(queues)
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Length of all queue files together.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     fn queue_dir(&self, topic: &str, id: i32) -> PathBuf {
@@ -102,10 +124,17 @@ impl QueueFiles {
             Ok(entry.is_some_and(|e| e.is_written() && (e.is_filler() || e.log_end() <= log_end)))
         };
         let end = partition(low, high, valid).at("read", &dir)?;
-        let before = |n: i64| -> io::Result<bool> {
-            Ok(self.entry(topic, id, n)?.is_some_and(|e| e.is_filler() || e.log_at < log_start))
+        // A filler counts as what follows it: it stands before the first entry, or where a message was damaged.
+        let before = |mut n: i64| -> io::Result<bool> {
+            while n < end && self.entry(topic, id, n)?.is_some_and(|e| e.is_filler()) {
+                n += 1;
+            }
+            Ok(n == end || self.entry(topic, id, n)?.is_some_and(|e| e.log_at < log_start))
         };
-        let min = partition(low, end, before).at("read", &dir)?;
+        let mut min = partition(low, end, before).at("read", &dir)?;
+        while min < end && self.entry(topic, id, min).at("read", &dir)?.is_some_and(|e| e.is_filler()) {
+            min += 1;
+        }
         Ok((min, end))
     }
 
@@ -126,14 +155,16 @@ impl QueueFiles {
         let file = match self.disk.open(path, Open::Write) {
             Err(e) if create && e.kind() == io::ErrorKind::NotFound => {
                 let dir = path.parent().unwrap_or(&self.dir);
-                self.disk.create_dirs(dir)?;
-                open.new_in.insert(dir.to_path_buf());
+                self.disk.create_dirs_unsynced(dir)?;
+                open.new_in.extend(dir.ancestors().take_while(|d| d.starts_with(&self.dir)).map(Path::to_path_buf));
                 self.disk.open(path, Open::Create)?
             }
             other => other?,
         };
-        if create && file.size()? < self.file_bytes {
+        let there = if create { file.size()? } else { self.file_bytes };
+        if there < self.file_bytes {
             file.set_len(self.file_bytes)?;
+            self.bytes.fetch_add(self.file_bytes - there, Ordering::Relaxed);
         }
         if open.by_path.len() >= OPEN_MAX
             && let Some(oldest) = open.by_path.iter().min_by_key(|(_, (_, used))| *used).map(|(p, _)| p.clone())
@@ -180,9 +211,9 @@ impl QueueFiles {
         let mut bytes = Vec::new();
         while !entries.is_empty() {
             let (path, at) = self.place(&queue.topic, queue.id, from);
-            let is_new = at > 0 && self.file(&path, false).is_err();
             let file = self.file(&path, true)?;
-            if is_new {
+            // Whenever the first entry is written: of an earlier attempt a crash may have kept the file and not the filler.
+            if at > 0 && from == queue.min.load(Ordering::Acquire) {
                 file.write_all_at(&Entry::FILLER.to_bytes().repeat((at / ENTRY_BYTES) as usize), 0)?;
             }
             let room = ((self.file_bytes - at) / ENTRY_BYTES) as usize;
@@ -193,6 +224,25 @@ impl QueueFiles {
             lock(&self.open).unsynced.insert(path);
             from += now.len() as i64;
             entries = rest;
+        }
+        Ok(())
+    }
+
+    /// Takes back the entries of a queue from `next` on: they point at nothing, and would at something else later.
+    pub(crate) fn cut(&self, topic: &str, id: i32, next: i64) -> io::Result<()> {
+        let dir = self.queue_dir(topic, id);
+        for name in self.disk.list(&dir)?.into_iter().filter(|e| !e.is_dir).map(|e| e.name) {
+            let Some(base) = parse_file_name(&name) else { continue };
+            let path = dir.join(name);
+            let from = (next as u64 * ENTRY_BYTES).saturating_sub(base);
+            let file = self.file(&path, false)?;
+            let mut bytes = vec![0; file.size()?.saturating_sub(from) as usize];
+            file.read_at(&mut bytes, from, true)?;
+            if bytes.iter().any(|b| *b != 0) {
+                bytes.fill(0);
+                file.write_all_at(&bytes, from)?;
+                lock(&self.open).unsynced.insert(path);
+            }
         }
         Ok(())
     }

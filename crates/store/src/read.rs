@@ -8,10 +8,9 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use cometmq_wire::record::{self, Kind};
 
 use crate::queue::{Entry, QueueRef};
-use crate::{Error, Store};
+use crate::{Error, Store, recover};
 
 /// How far one read may go.
 #[derive(Debug, Clone, Copy)]
@@ -217,9 +216,9 @@ impl crate::store::Inner {
         for entry in run {
             let at = (entry.log_at - start) as usize;
             let record = bytes.slice(at..at + entry.len as usize);
-            let head = record.first_chunk::<8>().copied().unwrap_or_default();
-            match record::peek(head) {
-                Ok(Kind::Message(len)) if len == record.len() => records.push(record),
+            // A damaged record would end the batch in Java's client, and lose it the messages behind.
+            match recover::check(&record, entry.log_at) {
+                Ok(whole) if whole.len() == record.len() => records.push(record),
                 _ => self.damaged(std::slice::from_ref(entry)),
             }
         }

@@ -4,15 +4,15 @@
 //! |---|---|
 //! | no log | start at offset 0 |
 //! | our checkpoint fits | read the log from its dispatched offset on, add the queue entries that follow |
-//! | none, or another broker was here | read the whole log, rebuild all queue entries |
+//! | none, or another broker was here, or queue files are missing or short | read the whole log, rebuild all queue entries |
 //! | a record that is torn, or zeros, behind the durable offset | the log ends there; what lies behind is copied to `comet/cut-<offset>` and zeroed |
 //! | damage below the durable offset | reported, stepped over; nothing is changed |
 //! | a gap in the offsets of a queue | the whole log is read; a gap that stays is filled with entries that readers skip |
 //!
 //! Entries in queue files past the place where reading starts are ignored: they are derived again.
+//! What lies behind the end is [`cut`].
 //! Java: `CommitLog.recoverNormally`, `recoverAbnormally`.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -22,13 +22,12 @@ use cometmq_wire::properties;
 use cometmq_wire::record::{self, BLANK_MIN, Kind, Record};
 
 use crate::append::is_hidden;
-use crate::checkpoint::OwnCheckpoint;
-use crate::disk::{Disk, Open};
+use crate::checkpoint::{Checkpoint, OwnCheckpoint};
 use crate::error::IoContext;
 use crate::log::Segment;
 use crate::queue::{Entry, QueueRef};
 use crate::store::{Inner, lock};
-use crate::{Error, FlushMode, dispatch, flush};
+use crate::{Error, FlushMode, cut, dispatch, flush};
 
 const CHUNK: usize = 4 << 20;
 /// Entries gathered in memory before they are written out.
@@ -50,13 +49,18 @@ impl From<Error> for Stop {
     }
 }
 
-pub(crate) fn run(inner: &Arc<Inner>, crashed: bool, own: Option<&OwnCheckpoint>) -> Result<(), Error> {
+pub(crate) fn run(
+    inner: &Arc<Inner>,
+    crashed: bool,
+    own: Option<&OwnCheckpoint>,
+    java: &Checkpoint,
+) -> Result<(), Error> {
     let segments = inner.log.segments();
-    let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return Ok(()) };
+    let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return cut::queues(inner) };
     let range = first.base..=last.end();
     let own = own.filter(|o| range.contains(&o.dispatched) && range.contains(&o.durable) && o.dispatched <= o.durable);
     let began = Instant::now();
-    let from = own.map_or(first.base, |o| o.dispatched);
+    let from = own.filter(|o| inner.files.bytes() >= o.queue_bytes).map_or(first.base, |o| o.dispatched);
     let durable = own.map_or(0, |o| o.durable);
     let end = match pass(inner, from, durable, from > first.base) {
         Err(Stop::Gap(what)) => {
@@ -71,13 +75,17 @@ pub(crate) fn run(inner: &Arc<Inner>, crashed: bool, own: Option<&OwnCheckpoint>
         Err(Stop::Failed(error)) => return Err(error),
         Ok(end) => end,
     };
-    if crashed || own.is_none() {
-        cut_behind(inner, end.at)?;
+    if own.is_none() || (crashed && cut::is_needed(inner, end.at)?) {
+        cut::queues(inner)?;
+    }
+    if own.is_none() || crashed {
+        cut::log(inner, end.at)?;
     }
     let segment = inner.log.segments().iter().rfind(|s| s.base <= end.at).cloned();
     let mut head = lock(&inner.head);
     head.at = end.at;
-    head.store_ms = end.store_ms;
+    // Nothing may follow the checkpoint, and Java's own is only known to be true together with ours.
+    head.store_ms = end.store_ms.max(own.map_or(0, |_| java.physic_ms));
     head.segment = segment;
     drop(head);
     inner.written.store(end.at, Ordering::Release);
@@ -131,9 +139,6 @@ fn pass(inner: &Arc<Inner>, from: u64, durable: u64, stop_at_gap: bool) -> Resul
         Ok(())
     })?;
     end.at = at;
-    if end.records == 0 {
-        end.store_ms = 0;
-    }
     Ok(end)
 }
 
@@ -206,12 +211,14 @@ fn scan_segment(
         );
         match next {
             Some(next) => at = next,
+            None if durable < segment.end() => return Ok(SegmentEnd::LogEnd(durable)),
             None => return Ok(SegmentEnd::Full),
         }
     }
 }
 
-fn check(bytes: &[u8], at: u64) -> Result<Record<'_>, String> {
+/// The record that lies at log offset `at`, with all that can be checked.
+pub(crate) fn check(bytes: &[u8], at: u64) -> Result<Record<'_>, String> {
     let record = Record::parse(bytes).map_err(|e| e.to_string())?;
     if record.log_offset() as u64 != at {
         return Err(format!("a record that says it lies at {}", record.log_offset()));
@@ -323,54 +330,4 @@ fn entry_tags_code(inner: &Inner, record: &Record<'_>) -> i64 {
         return record.store_ms() + delay;
     }
     record.property(properties::TAGS).filter(|t| !t.is_empty()).map_or(0, tags_code)
-}
-
-/// Whatever lies behind the end of the log is copied away and zeroed: a later record could otherwise end just where an old
-/// one starts, and bring it back.
-fn cut_behind(inner: &Inner, end: u64) -> Result<(), Error> {
-    let segments = inner.log.segments();
-    let Some(segment) = segments.iter().rfind(|s| s.base <= end) else { return Ok(()) };
-    let own = inner.options.own_dir();
-    let disk = inner.disk.as_ref();
-    if segment.end() > end {
-        clear(disk, segment, end - segment.base, &own.join(format!("cut-{end}")))?;
-    }
-    inner.log.drop_after(segment.base, |gone| {
-        clear(disk, gone, 0, &own.join(format!("cut-{}", gone.base)))?;
-        disk.remove(&gone.path).at("remove", &gone.path)
-    })
-}
-
-fn clear(disk: &dyn Disk, segment: &Segment, from: u64, copy_to: &Path) -> Result<(), Error> {
-    let mut copy = None;
-    let mut at = from;
-    let mut buf = vec![0; 1 << 20];
-    while at < segment.bytes {
-        let Some(found) = segment.file.next_data(at).at("seek", &segment.path)? else { break };
-        at = found.max(at);
-        let want = buf.len().min((segment.bytes - at) as usize);
-        let n = segment.file.read_at(&mut buf[..want], at, true).at("read", &segment.path)?;
-        if n == 0 {
-            break;
-        }
-        if buf[..n].iter().any(|b| *b != 0) {
-            if copy.is_none() {
-                tracing::warn!(file = %segment.path.display(), from = segment.base + at, to = %copy_to.display(), "bytes behind the end of the log are set aside");
-                copy = Some(disk.open(copy_to, Open::Create).at("create", copy_to)?);
-            }
-            if let Some(copy) = &copy {
-                copy.write_all_at(&buf[..n], at - from).at("write", copy_to)?;
-                copy.sync_data().at("sync", copy_to)?;
-            }
-            segment.file.write_all_at(&vec![0; n], at).at("zero", &segment.path)?;
-        }
-        at += n as u64;
-    }
-    if copy.is_some() {
-        segment.file.sync_data().at("sync", &segment.path)?;
-        if let Some(dir) = copy_to.parent() {
-            disk.sync_dir(dir).at("sync", dir)?;
-        }
-    }
-    Ok(())
 }

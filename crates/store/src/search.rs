@@ -38,6 +38,13 @@ impl Store {
         if min >= queue.end() { Ok(None) } else { self.time_of(queue, min) }
     }
 
+    /// Where message `offset` lies in the log, as far as that is known without waiting for the disk.
+    pub fn log_offset_of(&self, queue: &QueueRef, offset: i64) -> Option<u64> {
+        let mut entries = Vec::new();
+        self.0.entries(queue, offset, offset + 1, Wait::No, &mut entries).ok()?;
+        entries.first().filter(|e| !e.is_filler()).map(|e| e.log_at)
+    }
+
     /// Store time of message `offset`; `None` when it does not read back.
     pub fn time_of(&self, queue: &QueueRef, offset: i64) -> Result<Option<i64>, Error> {
         let mut entries = Vec::new();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,7 @@ use crate::flush::Pending;
 use crate::log::Log;
 use crate::queue::{Queue, QueueRef};
 use crate::queue_files::QueueFiles;
+use crate::signal::Signal;
 use crate::stats::StoreStats;
 use crate::tail::Tail;
 use crate::{Error, FlushMode, Options, dispatch, flush, recover};
@@ -81,36 +82,6 @@ pub(crate) struct Inner {
 impl UnwindSafe for Inner {}
 impl RefUnwindSafe for Inner {}
 
-/// A flag that a thread waits for.
-#[derive(Default)]
-pub(crate) struct Signal {
-    raised: Mutex<bool>,
-    condvar: Condvar,
-}
-
-impl Signal {
-    pub(crate) fn raise(&self) {
-        let mut raised = lock(&self.raised);
-        if !*raised {
-            *raised = true;
-            self.condvar.notify_all();
-        }
-    }
-
-    /// Waits until raised or `timeout` passed, and lowers it.
-    pub(crate) fn wait(&self, timeout: Duration) {
-        let raised = lock(&self.raised);
-        let (mut raised, _) =
-            self.condvar.wait_timeout_while(raised, timeout, |r| !*r).unwrap_or_else(PoisonError::into_inner);
-        *raised = false;
-    }
-
-    fn notify(&self) {
-        let _guard = lock(&self.raised);
-        self.condvar.notify_all();
-    }
-}
-
 impl Store {
     /// Opens or creates the store in `options.root`, recovers it and starts its threads.
     pub fn open(options: Options, disk: Arc<dyn Disk>, clock: Clock) -> Result<Self, Error> {
@@ -130,6 +101,7 @@ impl Store {
         let checkpoint = Checkpoint::read(disk.as_ref(), &root)?;
         let own = OwnCheckpoint::read(disk.as_ref(), &own, &checkpoint)?;
         let marker = disk.open(&abort, Open::Create).at("create", &abort)?;
+        marker.set_len(0).at("set the length of", &abort)?;
         marker.write_all_at(std::process::id().to_string().as_bytes(), 0).at("write", &abort)?;
         disk.sync_dir(&root).at("sync", &root)?;
 
@@ -159,7 +131,7 @@ impl Store {
             full: Mutex::default(),
             stats: StoreStats::default(),
         });
-        recover::run(&inner, crashed, own.as_ref())?;
+        recover::run(&inner, crashed, own.as_ref(), &checkpoint)?;
         let threads = Threads {
             running: vec![flush::spawn(inner.clone()), dispatch::spawn(inner.clone(), checkpoint)],
             lock: Some(held),
@@ -211,6 +183,11 @@ impl Store {
     /// Why writes are refused, if they are.
     pub fn write_refusal(&self) -> Option<Error> {
         self.0.refusal()
+    }
+
+    /// Why nothing becomes durable any more, if that is so.
+    pub fn poison(&self) -> Option<String> {
+        self.0.poison.get().cloned()
     }
 
     /// Blocks until the log is durable up to `offset`. `false` = not within `timeout`, or never again.

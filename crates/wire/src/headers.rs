@@ -224,6 +224,12 @@ headers! {
     }
     /// Names one broker: WIPE_WRITE_PERM_OF_BROKER (205), ADD_WRITE_PERM_OF_BROKER (327).
     BrokerName { broker_name: Text<'a> = "brokerName" }
+    /// The answer of 205. Java: `WipeWritePermOfBrokerResponseHeader`.
+    WipeWritePermAnswer { wipe_topic_count: i32 = "wipeTopicCount" }
+    /// The answer of 327. Java: `AddWritePermOfBrokerResponseHeader`.
+    AddWritePermAnswer { add_topic_count: i32 = "addTopicCount" }
+    /// GET_BROKER_MEMBER_GROUP (901). Java: `GetBrokerMemberGroupRequestHeader`.
+    BrokerInCluster { cluster_name: Text<'a> = "clusterName", broker_name: Text<'a> = "brokerName" }
     /// GET_TOPICS_BY_CLUSTER (224). Java: `GetTopicsByClusterRequestHeader`.
     Cluster { cluster: Text<'a> = "cluster" }
     /// KV config: 100, 101, 102, 219. Java: `PutKVConfigRequestHeader` and its relatives.

@@ -1,5 +1,5 @@
 //! The properties string of a message: `name U+0001 value U+0002`, repeated; the last U+0002 may be missing.
-//! Segments shorter than three characters or without U+0001 are ignored, as Java's decoder does.
+//! Segments without U+0001, or with an empty name or value, are ignored, as Java's decoder does.
 //! Java: `MessageDecoder.string2messageProperties`, `MessageConst`.
 
 pub const NAME_END: char = '\u{1}';
@@ -48,11 +48,9 @@ impl<'a> Iterator for Iter<'a> {
             let end = memchr::memchr(VALUE_END as u8, self.rest.as_bytes()).unwrap_or(self.rest.len());
             let (segment, rest) = self.rest.split_at(end);
             self.rest = rest.get(1..).unwrap_or_default();
-            if segment.len() < 3 {
-                continue;
-            }
-            if let Some(pair) = segment.split_once(NAME_END) {
-                return Some(pair);
+            match segment.split_once(NAME_END) {
+                Some((name, value)) if !name.is_empty() && !value.is_empty() => return Some((name, value)),
+                _ => {}
             }
         }
         None
@@ -91,6 +89,7 @@ mod tests {
         assert_eq!(iter(text).collect::<Vec<_>>(), [("KEYS", "k1"), ("TAGS", "T\u{1}A")]);
         assert_eq!(find(text, TAGS), Some("T\u{1}A"));
         assert_eq!(find(text, "x"), None);
+        assert_eq!(iter("empty\u{1}\u{2}\u{1}nameless\u{2}").next(), None);
         assert_eq!(find("a\u{1}1\u{2}a\u{1}2\u{2}", "a"), Some("2"));
     }
 

@@ -3,8 +3,9 @@
 //! Fault model. Each changing operation (write, length, allocate, create, remove, rename, sync) has a number. At the number
 //! set by [`Faulty::lose_power_at`] the operation does not happen, and every later one fails. What is left
 //! ([`Faulty::surviving`]): of each file everything up to its last sync, and of each later write every 512-byte sector or
-//! not, by a coin; of each directory everything up to its last sync, and of later creations, removals and renames each or
-//! not, by a coin. A rename never loses both names' content.
+//! not, by a coin (but nothing behind the end of the file as long as a length that was set is not there: file systems order
+//! the two); of each directory everything up to its last sync, and of later creations, removals and renames each or
+//! not, by a coin (a directory that goes takes along what is in it). A rename never loses both names' content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -27,6 +28,7 @@ struct State {
     names: BTreeMap<PathBuf, usize>,
     kept_names: BTreeMap<PathBuf, usize>,
     dirs: BTreeSet<PathBuf>,
+    kept_dirs: BTreeSet<PathBuf>,
     locked: BTreeSet<PathBuf>,
     ops: u64,
     lose_power_at: Option<u64>,
@@ -41,6 +43,8 @@ struct Inode {
     /// Length of `now` as of the last sync, and the sectors written since.
     synced: Vec<u8>,
     dirty: BTreeSet<usize>,
+    /// The length that was set since.
+    set_len: Option<usize>,
     allocated: u64,
 }
 
@@ -92,13 +96,27 @@ impl Faulty {
     /// A healthy disk with what a power cut now would leave.
     pub fn surviving(&self) -> Self {
         let mut state = self.state();
-        let mut kept = State { seed: state.seed, dirs: state.dirs.clone(), ..State::default() };
+        let mut kept = State { seed: state.seed, ..State::default() };
+        for dir in state.dirs.clone() {
+            let is_kept = state.kept_dirs.contains(&dir) || dir.parent().is_none() || state.coin();
+            // In order: those above come first.
+            if is_kept && dir.parent().is_none_or(|above| kept.dirs.contains(above)) {
+                kept.dirs.insert(dir);
+            }
+        }
+        kept.kept_dirs = kept.dirs.clone();
         kept.files = state.files.clone();
         for inode in 0..kept.files.len() {
-            let survives: Vec<usize> = kept.files[inode].dirty.iter().copied().collect();
             let file = &mut kept.files[inode];
             let mut after = file.synced.clone();
-            for sector in survives {
+            let len_is_lost = file.set_len.is_some() && state.coin();
+            if let Some(len) = file.set_len.filter(|_| !len_is_lost) {
+                after.resize(len, 0);
+            }
+            for sector in std::mem::take(&mut file.dirty) {
+                if len_is_lost && sector * SECTOR >= after.len() {
+                    continue;
+                }
                 if state.coin() {
                     let range = sector * SECTOR..((sector + 1) * SECTOR).min(file.now.len());
                     if let Some(bytes) = file.now.get(range.clone()) {
@@ -108,12 +126,12 @@ impl Faulty {
                 }
             }
             // The length is metadata: the new one or the old one.
-            if state.coin() {
+            if !len_is_lost && state.coin() {
                 after.resize(file.now.len(), 0);
             }
             file.now = after.clone();
             file.synced = after;
-            file.dirty.clear();
+            file.set_len = None;
         }
         let all: BTreeSet<PathBuf> = state.names.keys().chain(state.kept_names.keys()).cloned().collect();
         for path in all {
@@ -121,7 +139,8 @@ impl Faulty {
             let pick = if old == new || state.coin() { new } else { old };
             // A renamed file keeps one of its names.
             let renamed_away = new.is_none() && old.is_some_and(|o| state.names.values().any(|n| *n == o));
-            if let Some(inode) = if renamed_away { old } else { pick } {
+            let is_in_dir = path.parent().is_some_and(|dir| kept.dirs.contains(dir));
+            if let Some(inode) = if renamed_away { old } else { pick }.filter(|_| is_in_dir) {
                 kept.names.insert(path, inode);
             }
         }
@@ -129,8 +148,30 @@ impl Faulty {
         Self { state: Arc::new(Mutex::new(kept)) }
     }
 
+    /// A disk of its own with everything that was written, synced or not: what a process that is killed leaves.
+    pub fn surviving_kill(&self) -> Self {
+        let state = self.state();
+        let kept = State {
+            files: state.files.clone(),
+            names: state.names.clone(),
+            kept_names: state.kept_names.clone(),
+            dirs: state.dirs.clone(),
+            seed: state.seed,
+            ..State::default()
+        };
+        Self { state: Arc::new(Mutex::new(kept)) }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inode {
+    fn sync(&mut self) {
+        self.synced = self.now.clone();
+        self.dirty.clear();
+        self.set_len = None;
     }
 }
 
@@ -193,7 +234,7 @@ impl Disk for Faulty {
         Ok(files.chain(state.dirs.iter().filter_map(|p| entry(p, true))).collect())
     }
 
-    fn create_dirs(&self, dir: &Path) -> io::Result<()> {
+    fn create_dirs_unsynced(&self, dir: &Path) -> io::Result<()> {
         let mut state = self.state();
         state.op()?;
         state.dirs.extend(dir.ancestors().map(Path::to_path_buf));
@@ -219,6 +260,8 @@ impl Disk for Faulty {
         state.op()?;
         let here = |path: &Path| path.parent() == Some(dir);
         state.kept_names.retain(|path, _| !here(path));
+        let below: Vec<_> = state.dirs.iter().filter(|d| here(d)).cloned().collect();
+        state.kept_dirs.extend(below);
         let now: Vec<_> = state.names.iter().filter(|(p, _)| here(p)).map(|(p, i)| (p.clone(), *i)).collect();
         state.kept_names.extend(now);
         Ok(())
@@ -231,10 +274,10 @@ impl Disk for Faulty {
             return Err(io::Error::other("sync failed"));
         }
         for file in &mut state.files {
-            file.synced = file.now.clone();
-            file.dirty.clear();
+            file.sync();
         }
         state.kept_names = state.names.clone();
+        state.kept_dirs = state.dirs.clone();
         Ok(())
     }
 
@@ -282,7 +325,9 @@ impl File for FaultyFile {
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.disk.state();
         state.op()?;
-        state.files[self.inode].now.resize(len as usize, 0);
+        let file = &mut state.files[self.inode];
+        file.now.resize(len as usize, 0);
+        file.set_len = Some(len as usize);
         Ok(())
     }
 
@@ -301,9 +346,7 @@ impl File for FaultyFile {
         if state.fail_sync {
             return Err(io::Error::other("sync failed"));
         }
-        let file = &mut state.files[self.inode];
-        file.synced = file.now.clone();
-        file.dirty.clear();
+        state.files[self.inode].sync();
         Ok(())
     }
 
@@ -340,13 +383,13 @@ mod tests {
 
     #[test]
     fn after_the_cut_nothing_works() {
-        let disk = Faulty::lose_power_at(2, 1);
+        let disk = Faulty::lose_power_at(3, 1);
         disk.create_dirs(Path::new("/d")).unwrap();
         let file = disk.open(Path::new("/d/f"), Open::Create).unwrap();
         assert!(!disk.power_is_lost());
         assert!(file.write_all_at(b"x", 0).is_err());
         assert!(file.sync_data().is_err());
         assert!(disk.power_is_lost());
-        assert_eq!(disk.ops(), 4);
+        assert_eq!(disk.ops(), 5);
     }
 }

@@ -31,7 +31,8 @@ pub trait Disk: Send + Sync + 'static {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>>;
     /// The entries of a directory, in no order; a missing directory is `NotFound`.
     fn list(&self, dir: &Path) -> io::Result<Vec<Entry>>;
-    fn create_dirs(&self, dir: &Path) -> io::Result<()>;
+    /// Creates a directory and those above it. A power cut may take them until their parents are synced.
+    fn create_dirs_unsynced(&self, dir: &Path) -> io::Result<()>;
     fn remove(&self, path: &Path) -> io::Result<()>;
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Makes creations, removals and renames in `dir` survive a power cut.
@@ -41,6 +42,14 @@ pub trait Disk: Send + Sync + 'static {
     /// Takes the exclusive lock of a store: byte 0 of the file, as Java's `FileChannel.tryLock(0, 1)`.
     /// `None` = somebody else holds it. Held until the value is dropped.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>>;
+
+    /// Creates a directory and those above it, so that they survive a power cut.
+    fn create_dirs(&self, dir: &Path) -> io::Result<()> {
+        let here = |dir: &Path| if dir.as_os_str().is_empty() { Path::new(".") } else { dir }.to_path_buf();
+        let missing: Vec<&Path> = dir.ancestors().take_while(|d| self.list(&here(d)).is_err()).collect();
+        self.create_dirs_unsynced(dir)?;
+        missing.iter().filter_map(|d| d.parent()).try_for_each(|parent| self.sync_dir(&here(parent)))
+    }
 
     fn read_all(&self, path: &Path) -> io::Result<Vec<u8>> {
         let file = self.open(path, Open::Read)?;

@@ -1,11 +1,12 @@
 //! The file system of the machine.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
@@ -41,7 +42,7 @@ impl Disk for Real {
         Ok(entries)
     }
 
-    fn create_dirs(&self, dir: &Path) -> io::Result<()> {
+    fn create_dirs_unsynced(&self, dir: &Path) -> io::Result<()> {
         fs::create_dir_all(dir)
     }
 
@@ -62,13 +63,29 @@ impl Disk for Real {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
+        // These locks belong to the process: it does not exclude itself, and closing the file once more gives them up.
+        static HELD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+        struct Held(Option<OwnedFd>, PathBuf);
+        impl Drop for Held {
+            fn drop(&mut self) {
+                let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+                self.0.take();
+                held.remove(&self.1);
+            }
+        }
+        let name = path.parent().map_or_else(|| Ok(path.to_path_buf()), fs::canonicalize)?;
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.contains(&name) {
+            return Ok(None);
+        }
         let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         // Java locks byte 0..1 with POSIX record locks; rustix's fcntl_lock takes the whole file, which overlaps it.
         // `flock` (Rust's `File::try_lock`) would not see Java's lock at all.
         match rustix::fs::fcntl_lock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {
                 file.write_all_at(b"lock", 0)?;
-                Ok(Some(Box::new(OwnedFd::from(file))))
+                held.insert(name.clone());
+                Ok(Some(Box::new(Held(Some(OwnedFd::from(file)), name))))
             }
             Err(Errno::AGAIN | Errno::ACCESS) => Ok(None),
             Err(error) => Err(error.into()),

@@ -1,0 +1,113 @@
+//! What consumer groups ask: QUERY_CONSUMER_OFFSET (14), UPDATE_CONSUMER_OFFSET (15), GET_CONSUMER_LIST_BY_GROUP (38),
+//! GET_CONSUMER_CONNECTION_LIST (203), LOCK_BATCH_MQ (41), UNLOCK_BATCH_MQ (42). Java: `ConsumerManageProcessor`, `AdminBrokerProcessor`.
+
+use cometmq_wire::body::{
+    ClientConnection, ConsumerConnection, GetConsumerListByGroupResponseBody, LockBatchRequestBody, LockBatchResponseBody,
+};
+use cometmq_wire::headers::{ConsumerGroup, OffsetAnswer, QueryConsumerOffset, UpdateConsumerOffset};
+use cometmq_wire::{Frame, ResponseCode, json};
+
+use crate::error::Reject;
+use crate::shard::{Asker, BrokerShard, Step};
+
+impl BrokerShard {
+    pub(crate) fn query_consumer_offset(&self, asker: &Asker, frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<Step, Reject> {
+        let header = QueryConsumerOffset::decode(&frame.head.ext)?;
+        let committed = self.broker.offsets.find(&header.topic, &header.consumer_group, header.queue_id);
+        let offset = match committed {
+            Some(offset) => offset,
+            None => self.offset_of_new_group(&header)?,
+        };
+        asker.answer(out, ResponseCode::SUCCESS, None, |w| OffsetAnswer::new(offset).write(w), &[]);
+        Ok(Step::Done)
+    }
+
+    /// A queue that still has all its messages, and has any, starts at 0 for those that do not say otherwise: old clients
+    /// count on it.
+    fn offset_of_new_group(&self, header: &QueryConsumerOffset<'_>) -> Result<i64, Reject> {
+        let not_found = |remark: &'static str| Err(Reject::new(ResponseCode::QUERY_NOT_FOUND, remark));
+        if header.set_zero_if_not_found == Some(false) {
+            return not_found("Not found, do not set to zero, maybe this group boot first");
+        }
+        let queue = self.find_queue(&header.topic, header.queue_id)?;
+        match queue {
+            Some(queue) if queue.min() <= 0 && queue.end() > 0 && self.is_in_memory(&queue) => Ok(0),
+            _ => not_found("Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"),
+        }
+    }
+
+    /// Whether the first message of a queue lies in the part of the log that counts as in memory.
+    /// Java: `DefaultMessageStore.checkInMemByConsumeOffset`.
+    fn is_in_memory(&self, queue: &cometmq_store::QueueRef) -> bool {
+        let store = &self.broker.store;
+        let window = self.broker.settings.load().limits.hot_window;
+        store.log_offset_of(queue, 0).is_some_and(|at| at + window >= store.written())
+    }
+
+    pub(crate) fn update_consumer_offset(&self, asker: &Asker, frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<Step, Reject> {
+        let header = UpdateConsumerOffset::decode(&frame.head.ext)?;
+        let (group, topic) = (&header.consumer_group, &header.topic);
+        if self.broker.groups.find(group).is_none() {
+            return Err(Reject::new(ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST, format!("Group {group} not exist!")));
+        }
+        if self.broker.topics.find(topic).is_none() {
+            return Err(Reject::new(ResponseCode::TOPIC_NOT_EXIST, format!("Topic {topic} not exist!")));
+        }
+        if header.commit_offset < 0 || header.queue_id < 0 {
+            let (offset, queue) = (header.commit_offset, header.queue_id);
+            return Err(Reject::invalid(format!("commitOffset {offset} of queueId {queue}: neither may be negative")));
+        }
+        let committed =
+            self.broker.offsets.commit(&asker.conn.peer(), topic, group, header.queue_id, header.commit_offset);
+        committed.map_err(|e| Reject::from(&e))?;
+        Ok(asker.success(out))
+    }
+
+    pub(crate) fn consumer_list(&self, asker: &Asker, frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<Step, Reject> {
+        let header = ConsumerGroup::decode(&frame.head.ext)?;
+        let ids = self.broker.clients.consumer_ids(&header.consumer_group).filter(|ids| !ids.is_empty());
+        let consumer_id_list = ids.ok_or_else(|| {
+            let remark = format!("no consumer for this group, {}", header.consumer_group);
+            Reject::new(ResponseCode::SYSTEM_ERROR, remark)
+        })?;
+        Ok(asker.body(out, &json::to_vec(&GetConsumerListByGroupResponseBody { consumer_id_list })))
+    }
+
+    /// GET_CONSUMER_CONNECTION_LIST (203).
+    pub(crate) fn consumer_connections(&self, asker: &Asker, frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<Step, Reject> {
+        let header = ConsumerGroup::decode(&frame.head.ext)?;
+        let group = header.consumer_group.as_ref();
+        let found = self.broker.clients.with_consumer_group(group, |g| {
+            let connection = |member: &crate::clients::Member| ClientConnection {
+                client_addr: member.address.to_string(),
+                client_id: member.client_id.clone(),
+                language: Some(member.language.name().to_string()),
+                version: member.version,
+            };
+            ConsumerConnection {
+                connection_set: g.members.values().map(connection).collect(),
+                consume_from_where: g.consume_from_where,
+                consume_type: g.consume_type,
+                message_model: g.message_model,
+                subscription_table: g.subscriptions.iter().map(|(t, s)| (t.clone(), s.data.clone())).collect(),
+            }
+        });
+        let body = found.filter(|b| !b.connection_set.is_empty()).ok_or_else(|| {
+            Reject::new(ResponseCode::CONSUMER_NOT_ONLINE, format!("the consumer group[{group}] not online"))
+        })?;
+        Ok(asker.body(out, &json::to_vec(&body)))
+    }
+
+    pub(crate) fn lock_queues(&self, asker: &Asker, frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<Step, Reject> {
+        let body: LockBatchRequestBody = json::from_slice(frame.body)?;
+        let now = self.broker.clock.now_ms();
+        let lock_ok_mq_set = self.broker.queue_locks.lock(&body.consumer_group, &body.client_id, body.mq_set, now);
+        Ok(asker.body(out, &json::to_vec(&LockBatchResponseBody { lock_ok_mq_set })))
+    }
+
+    pub(crate) fn unlock_queues(&self, asker: &Asker, frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<Step, Reject> {
+        let body: LockBatchRequestBody = json::from_slice(frame.body)?;
+        self.broker.queue_locks.unlock(&body.consumer_group, &body.client_id, &body.mq_set);
+        Ok(asker.success(out))
+    }
+}

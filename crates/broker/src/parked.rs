@@ -1,0 +1,191 @@
+//! Long polling: pulls that wait for a message.
+//!
+//! A parked poll belongs to the shard of its connection. The queue in the store holds one bit a shard; an append that makes
+//! a message visible takes the bits and posts the queue to those shards, once. No scan: an idle poll costs its struct.
+//!
+//! No lost wake-up: set the bit, look at the end of the queue again, only then wait. A wake looks just at the new entries; a
+//! poll whose filter matches none of them stays, remembers how far it looked, and answers NOT_FOUND with that offset when its
+//! time is up.
+//! Java: `PullRequestHoldService`, `NotifyMessageArrivingListener`.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+use std::time::Duration;
+
+use cometmq_net::ConnId;
+use cometmq_store::{QueueRef, Read, Status, Wait};
+use cometmq_wire::ResponseCode;
+use foldhash::fast::RandomState;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::error::Reject;
+use crate::pull::PullCall;
+use crate::shard::BrokerShard;
+
+/// Parked polls of one shard: at about 300 bytes each, 16 MB.
+const PARKED_MAX: usize = 50_000;
+
+#[derive(Default)]
+pub(crate) struct Parked {
+    polls: RefCell<Polls>,
+    /// The earliest deadline changed.
+    earlier: Notify,
+}
+
+#[derive(Default)]
+struct Polls {
+    by_id: HashMap<u64, (PullCall, Instant), RandomState>,
+    by_queue: HashMap<QueueRef, Vec<u64>, RandomState>,
+    by_conn: HashMap<ConnId, Vec<u64>, RandomState>,
+    deadlines: BTreeMap<(Instant, u64), ()>,
+    next_id: u64,
+}
+
+impl Polls {
+    fn insert(&mut self, call: PullCall, deadline: Instant) {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.by_queue.entry(call.queue.clone()).or_default().push(id);
+        self.by_conn.entry(call.asker.conn.id()).or_default().push(id);
+        self.deadlines.insert((deadline, id), ());
+        self.by_id.insert(id, (call, deadline));
+    }
+
+    fn remove(&mut self, id: u64) -> Option<(PullCall, Instant)> {
+        let (call, deadline) = self.by_id.remove(&id)?;
+        self.deadlines.remove(&(deadline, id));
+        drop_id(&mut self.by_queue, &call.queue, id);
+        drop_id(&mut self.by_conn, &call.asker.conn.id(), id);
+        Some((call, deadline))
+    }
+}
+
+fn drop_id<K: std::hash::Hash + Eq>(table: &mut HashMap<K, Vec<u64>, RandomState>, key: &K, id: u64) {
+    if let Some(ids) = table.get_mut(key) {
+        ids.retain(|i| *i != id);
+        if ids.is_empty() {
+            table.remove(key);
+        }
+    }
+}
+
+impl Parked {
+    /// The connection is gone; so are its polls.
+    pub(crate) fn forget(&self, conn: ConnId) {
+        let mut polls = self.polls.borrow_mut();
+        for id in polls.by_conn.get(&conn).cloned().unwrap_or_default() {
+            polls.remove(id);
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.polls.borrow().by_id.len()
+    }
+}
+
+impl BrokerShard {
+    pub(crate) fn park(self: &Rc<Self>, call: PullCall, park_for: Duration) {
+        if self.parked.len() >= PARKED_MAX {
+            let remark = format!("[OVERLOAD]system busy, {PARKED_MAX} pulls wait on this shard already");
+            call.asker.refuse(&mut call.asker.conn.out(), &Reject::new(ResponseCode::SYSTEM_BUSY, remark));
+            return;
+        }
+        let queue = call.queue.clone();
+        let deadline = Instant::now() + park_for;
+        {
+            let mut polls = self.parked.polls.borrow_mut();
+            if polls.deadlines.first_key_value().is_none_or(|((first, _), ())| deadline < *first) {
+                self.parked.earlier.notify_one();
+            }
+            polls.insert(call, deadline);
+        }
+        self.wake_queue(&queue);
+    }
+
+    /// Looks whether the polls of a queue can be answered; arms the queue while some remain.
+    pub(crate) fn wake_queue(self: &Rc<Self>, queue: &QueueRef) {
+        loop {
+            queue.arm(self.id);
+            let end = queue.end();
+            let ids = self.parked.polls.borrow().by_queue.get(queue).cloned().unwrap_or_default();
+            for id in ids {
+                self.look(id, end);
+            }
+            let is_settled = {
+                let polls = self.parked.polls.borrow();
+                polls.by_queue.get(queue).is_none_or(|ids| {
+                    ids.iter().all(|id| polls.by_id.get(id).is_none_or(|(call, _)| call.offset >= queue.end()))
+                })
+            };
+            if is_settled {
+                return;
+            }
+        }
+    }
+
+    /// One parked poll, after its queue got as far as `end`.
+    fn look(self: &Rc<Self>, id: u64, end: i64) {
+        let read = {
+            let polls = self.parked.polls.borrow();
+            let Some((call, _)) = polls.by_id.get(&id).filter(|(call, _)| call.offset < end) else { return };
+            self.read(call, Wait::No)
+        };
+        match read {
+            Ok(Read { status: Status::NoMatch, next, .. }) => {
+                if let Some((call, _)) = self.parked.polls.borrow_mut().by_id.get_mut(&id) {
+                    call.offset = next;
+                }
+            }
+            Ok(Read { status: Status::AtEnd, .. }) => {}
+            Ok(Read { status: Status::Cold, .. }) => self.answer_cold(id),
+            other => {
+                let Some((call, _)) = self.parked.polls.borrow_mut().remove(id) else { return };
+                match other {
+                    Ok(read) => self.answer_pull(&call, &read),
+                    Err(reject) => call.asker.refuse(&mut call.asker.conn.out(), &reject),
+                }
+                call.asker.conn.flush();
+            }
+        }
+    }
+
+    /// A poll that waited so long that its messages left memory: read where it may block; it may be parked again.
+    fn answer_cold(self: &Rc<Self>, id: u64) {
+        let Some((call, deadline)) = self.parked.polls.borrow_mut().remove(id) else { return };
+        let shard = self.clone();
+        tokio::task::spawn_local(async move {
+            let asker = call.asker.clone();
+            let left = deadline.saturating_duration_since(Instant::now());
+            if let Err(reject) = shard.read_cold_and_answer(call, Some(left)).await {
+                asker.refuse(&mut asker.conn.out(), &reject);
+            }
+            asker.conn.flush();
+        });
+    }
+
+    /// Answers polls whose time is up. One timer a shard.
+    pub(crate) async fn end_parked_in_time(self: Rc<Self>) {
+        loop {
+            let first = self.parked.polls.borrow().deadlines.first_key_value().map(|((at, _), ())| *at);
+            match first {
+                None => self.parked.earlier.notified().await,
+                Some(at) => tokio::select! {
+                    () = tokio::time::sleep_until(at) => {}
+                    () = self.parked.earlier.notified() => continue,
+                },
+            }
+            let now = Instant::now();
+            loop {
+                let due = self.parked.polls.borrow().deadlines.first_key_value().map(|((at, id), ())| (*at, *id));
+                let Some((_, id)) = due.filter(|(at, _)| *at <= now) else { break };
+                let Some((call, _)) = self.parked.polls.borrow_mut().remove(id) else { break };
+                let (min, end) = (call.queue.min(), call.queue.end());
+                let status = if end == 0 { Status::Empty } else { Status::AtEnd };
+                self.answer_pull(&call, &Read { status, next: call.offset, min, end, records: Vec::new() });
+                call.asker.conn.flush();
+            }
+        }
+    }
+}

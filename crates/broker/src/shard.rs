@@ -1,0 +1,276 @@
+//! A turn: all frames that one read brought are prepared, appended with one call, finished, and answered with one write.
+//!
+//! A request is a [`Step`]. What may block (saving a file, reading cold data) leaves the shard as [`Step::Later`].
+//! A panic in one request answers SYSTEM_ERROR to that request and nothing else.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cometmq_net::conn::OUT_PAUSE;
+use cometmq_net::{Conn, Mailbox, Service};
+use cometmq_store::{Batch, QueueRef, Wake};
+use cometmq_wire::frame::{BadFrame, Builder, OwnedFrame};
+use cometmq_wire::header::{ExtWriter, SerializeType};
+use cometmq_wire::{Frame, Head, ResponseCode};
+
+use crate::broker::Broker;
+use crate::durability::Durability;
+use crate::error::Reject;
+use crate::parked::Parked;
+use crate::send;
+
+/// What other threads tell a shard.
+pub(crate) enum Mail {
+    /// Queues that parked polls wait for have new messages.
+    Queues(Vec<QueueRef>),
+    /// The durable watermark moved.
+    Durable,
+}
+
+/// How the store reaches a shard.
+pub(crate) struct ShardWake {
+    mailbox: Mailbox<Mail>,
+    told_durable: Arc<AtomicBool>,
+}
+
+impl Wake for ShardWake {
+    fn queues(&self, queues: Vec<QueueRef>) {
+        self.mailbox.send(Mail::Queues(queues));
+    }
+
+    fn durable(&self) {
+        // One mail at a time: it says "look", not how far.
+        if !self.told_durable.swap(true, Ordering::SeqCst) {
+            self.mailbox.send(Mail::Durable);
+        }
+    }
+}
+
+/// What becomes of a request.
+pub(crate) enum Step {
+    /// The answer is written, or there is none.
+    Done,
+    /// Records are in the turn's batch; answered once they are appended.
+    Append(send::Pending),
+    /// Goes on elsewhere; `Again` runs the request once more.
+    Later(Pin<Box<dyn Future<Output = Result<After, Reject>>>>),
+}
+
+/// How a later step ends.
+pub(crate) enum After {
+    /// What was missing is there now: run the request again.
+    Again,
+    /// The answer is written to the connection.
+    Answered,
+    Success,
+}
+
+/// Who asks, and how the answer is to be written.
+#[derive(Clone)]
+pub(crate) struct Asker {
+    pub(crate) conn: Rc<Conn>,
+    pub(crate) kind: SerializeType,
+    pub(crate) opaque: i32,
+    pub(crate) oneway: bool,
+}
+
+impl Asker {
+    pub(crate) fn new(conn: &Rc<Conn>, head: &Head<'_>) -> Self {
+        Self { conn: conn.clone(), kind: head.kind, opaque: head.opaque, oneway: head.is_oneway() }
+    }
+
+    /// Writes an answer: code, remark, header fields, body parts.
+    pub(crate) fn answer(
+        &self,
+        out: &mut Vec<u8>,
+        code: ResponseCode,
+        remark: Option<&str>,
+        ext: impl FnOnce(&mut ExtWriter<'_>),
+        body: &[u8],
+    ) {
+        if !self.oneway {
+            Builder::response(out, self.kind, code, self.opaque, remark).ext(ext).body(body).finish();
+        }
+    }
+
+    pub(crate) fn success(&self, out: &mut Vec<u8>) -> Step {
+        self.answer(out, ResponseCode::SUCCESS, None, |_| {}, &[]);
+        Step::Done
+    }
+
+    pub(crate) fn body(&self, out: &mut Vec<u8>, body: &[u8]) -> Step {
+        self.answer(out, ResponseCode::SUCCESS, None, |_| {}, body);
+        Step::Done
+    }
+
+    pub(crate) fn refuse(&self, out: &mut Vec<u8>, reject: &Reject) {
+        self.answer(out, reject.code, Some(&reject.remark), |_| {}, &[]);
+    }
+}
+
+/// Listener roles.
+pub(crate) const MAIN_PORT: u8 = 0;
+pub(crate) const FAST_PORT: u8 = 1;
+
+/// One shard of the broker.
+pub(crate) struct BrokerShard {
+    pub(crate) broker: Arc<Broker>,
+    pub(crate) id: usize,
+    pub(crate) parked: Parked,
+    pub(crate) durability: Durability,
+    batch: RefCell<Batch>,
+    /// Reused for the properties of each send.
+    pub(crate) properties: RefCell<String>,
+    told_durable: Arc<AtomicBool>,
+}
+
+/// The service that `net` runs.
+pub(crate) struct ShardService(pub(crate) Rc<BrokerShard>);
+
+impl ShardService {
+    pub(crate) fn new(broker: Arc<Broker>, id: usize, told_durable: Arc<AtomicBool>) -> Self {
+        let shard = Rc::new(BrokerShard {
+            broker,
+            id,
+            parked: Parked::default(),
+            durability: Durability::default(),
+            batch: RefCell::default(),
+            properties: RefCell::default(),
+            told_durable,
+        });
+        tokio::task::spawn_local(shard.clone().end_parked_in_time());
+        tokio::task::spawn_local(shard.clone().end_durability_waits_in_time());
+        Self(shard)
+    }
+}
+
+/// The wake-ups of all shards, and the flags that they share with them.
+pub(crate) fn wakers(mailboxes: &[Mailbox<Mail>], flags: &[Arc<AtomicBool>]) -> Vec<Arc<dyn Wake>> {
+    let wake = |(mailbox, flag): (&Mailbox<Mail>, &Arc<AtomicBool>)| {
+        Arc::new(ShardWake { mailbox: mailbox.clone(), told_durable: flag.clone() }) as Arc<dyn Wake>
+    };
+    mailboxes.iter().zip(flags).map(wake).collect()
+}
+
+impl Service for ShardService {
+    type Mail = Mail;
+
+    fn turn(&self, conn: &Rc<Conn>, frames: &[Result<Frame<'_>, BadFrame>]) -> usize {
+        self.0.turn(conn, frames)
+    }
+
+    fn closed(&self, conn: &Rc<Conn>) {
+        self.0.parked.forget(conn.id());
+        let changed = self.0.broker.clients.closed(conn.id());
+        self.0.broker.notify_changed(changed);
+    }
+
+    fn mail(&self, mail: Mail) {
+        match mail {
+            Mail::Queues(queues) => queues.iter().for_each(|q| self.0.wake_queue(q)),
+            Mail::Durable => {
+                self.0.told_durable.store(false, Ordering::SeqCst);
+                self.0.release_durable();
+            }
+        }
+    }
+}
+
+impl BrokerShard {
+    fn turn(self: &Rc<Self>, conn: &Rc<Conn>, frames: &[Result<Frame<'_>, BadFrame>]) -> usize {
+        let mut batch = self.batch.take();
+        let mut pending = Vec::new();
+        let mut taken = 0;
+        for frame in frames {
+            if conn.out().len() > OUT_PAUSE {
+                break;
+            }
+            taken += 1;
+            match frame {
+                Ok(frame) if frame.head.is_response() => {}
+                Ok(frame) => self.prepare(conn, frame, &mut batch, &mut pending),
+                Err(bad) => {
+                    let asker = Asker { conn: conn.clone(), kind: SerializeType::Json, opaque: bad.opaque, oneway: false };
+                    asker.refuse(&mut conn.out(), &Reject::new(ResponseCode::SYSTEM_ERROR, bad.error.to_string()));
+                }
+            }
+        }
+        if !pending.is_empty() {
+            let appended = self.broker.store.append(&mut batch);
+            for send in pending {
+                self.finish_send(send, &batch, &appended);
+            }
+        }
+        batch.clear();
+        self.batch.replace(batch);
+        taken
+    }
+
+    fn prepare(self: &Rc<Self>, conn: &Rc<Conn>, frame: &Frame<'_>, batch: &mut Batch, pending: &mut Vec<send::Pending>) {
+        let asker = Asker::new(conn, &frame.head);
+        let (written, records) = (conn.out().len(), batch.len());
+        let handled = catch_unwind(AssertUnwindSafe(|| self.handle(&asker, frame, batch)));
+        let step = handled.unwrap_or_else(|_| {
+            tracing::error!(code = frame.head.code, peer = %conn.peer(), "a bug: a request panicked");
+            Err(Reject::new(ResponseCode::SYSTEM_ERROR, "a bug in the broker: the request panicked, see its log"))
+        });
+        match step {
+            Ok(Step::Done) => {}
+            Ok(Step::Append(send)) => pending.push(send),
+            Ok(Step::Later(future)) => self.later(asker, frame, future),
+            Err(reject) => {
+                batch.truncate(records);
+                let mut out = conn.out();
+                out.truncate(written);
+                asker.refuse(&mut out, &reject);
+            }
+        }
+    }
+
+    /// Lets a request go on outside of the turn, with a copy of its frame in case it has to run again.
+    fn later(
+        self: &Rc<Self>,
+        asker: Asker,
+        frame: &Frame<'_>,
+        future: Pin<Box<dyn Future<Output = Result<After, Reject>>>>,
+    ) {
+        let copy = copy_of(frame);
+        let shard = self.clone();
+        tokio::task::spawn_local(async move {
+            let answer = match future.await {
+                Ok(After::Again) => {
+                    if let Ok(frame) = &copy {
+                        shard.turn(&asker.conn, &[Ok(frame.frame())]);
+                    }
+                    None
+                }
+                Ok(After::Answered) => None,
+                Ok(After::Success) => Some(Ok(())),
+                Err(reject) => Some(Err(reject)),
+            };
+            match answer {
+                Some(Ok(())) => drop(asker.success(&mut asker.conn.out())),
+                Some(Err(reject)) => asker.refuse(&mut asker.conn.out(), &reject),
+                None => {}
+            }
+            asker.conn.flush();
+        });
+    }
+}
+
+/// A frame that owns its bytes, encoded again from a borrowed one.
+fn copy_of(frame: &Frame<'_>) -> Result<OwnedFrame, cometmq_wire::DecodeError> {
+    let mut bytes = Vec::with_capacity(frame.body.len() + 512);
+    let head = &frame.head;
+    let code = cometmq_wire::RequestCode(head.code);
+    Builder::request(&mut bytes, head.kind, code, head.opaque, head.flag, head.language, head.version)
+        .ext(|w| head.ext.iter().for_each(|(k, v)| w.str(&k, &v)))
+        .body(frame.body)
+        .finish();
+    OwnedFrame::new(bytes)
+}
