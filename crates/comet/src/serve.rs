@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use cometmq_base::Clock;
 use cometmq_base::config::{Config, Role};
 use cometmq_broker::{BrokerServer, Options};
-use cometmq_nameserver::{NameServer, NameServerOptions};
+use cometmq_nameserver::NameServer;
 use cometmq_store::disk::Real;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -44,13 +44,13 @@ pub fn serve(args: ServeArgs) -> anyhow::Result<()> {
         config.set("namesrvAddr", &addresses.join(";"))?;
         let broker = start_broker(config, &args.common, &args.broker).await?;
         let name = broker.broker().name();
-        if !name_server.wait_for_broker(name, ROUTE_WAIT).await {
+        if !name_server.routes().wait_for_broker(name, ROUTE_WAIT).await {
             bail!("the broker {name} did not register at the embedded name server {local} within {ROUTE_WAIT:?}");
         }
         ready(&format!("namesrv={} broker={}", SocketAddr::new(broker.address().ip(), name_server.addr().port()), broker.address()))?;
         wait_for_signal().await?;
         let stopped = broker.stop().await;
-        name_server.stop(STOP_GRACE).await;
+        tokio::task::spawn_blocking(move || name_server.stop(STOP_GRACE)).await?;
         stopped.context("stopping the broker")
     })
 }
@@ -70,7 +70,7 @@ pub fn namesrv(args: NamesrvArgs) -> anyhow::Result<()> {
         let name_server = start_name_server(config, SocketAddr::new(args.common.host, port), &data)?;
         ready(&format!("namesrv={}", SocketAddr::new(reachable(args.common.host), name_server.addr().port())))?;
         wait_for_signal().await?;
-        name_server.stop(STOP_GRACE).await;
+        tokio::task::spawn_blocking(move || name_server.stop(STOP_GRACE)).await?;
         Ok(())
     })
 }
@@ -102,7 +102,7 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 fn start_name_server(config: Config, listen: SocketAddr, data: &Path) -> anyhow::Result<NameServer> {
     let configured = config.str("kvConfigPath");
     let kv = if configured.is_empty() { data.join("comet/namesrv/kvConfig.json") } else { PathBuf::from(configured) };
-    let options = NameServerOptions { listen, kv_config_path: kv, config, clock: Clock::System };
+    let options = cometmq_nameserver::Options { listen, kv_config_path: kv, config, clock: Clock::System };
     NameServer::start(options).context("starting the name server")
 }
 

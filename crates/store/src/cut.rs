@@ -25,17 +25,6 @@ pub(crate) fn queues(inner: &Arc<Inner>) -> Result<(), Error> {
     inner.files.sync().at("sync", inner.files.dir())
 }
 
-/// Whether anything but zeros lies behind the end.
-pub(crate) fn is_needed(inner: &Inner, end: u64) -> Result<bool, Error> {
-    let mut buf = vec![0; 1 << 20];
-    for segment in inner.log.segments().iter().filter(|s| s.end() > end) {
-        if next_data(segment, end.saturating_sub(segment.base), &mut buf)?.is_some() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 pub(crate) fn log(inner: &Inner, end: u64) -> Result<(), Error> {
     let segments = inner.log.segments();
     let Some(segment) = segments.iter().rfind(|s| s.base <= end) else { return Ok(()) };

@@ -236,6 +236,8 @@ impl QueueFiles {
             let path = dir.join(name);
             let from = (next as u64 * ENTRY_BYTES).saturating_sub(base);
             let file = self.file(&path, false)?;
+            // Nearly always a hole.
+            let Some(from) = file.next_data(from)? else { continue };
             let mut bytes = vec![0; file.size()?.saturating_sub(from) as usize];
             file.read_at(&mut bytes, from, true)?;
             if bytes.iter().any(|b| *b != 0) {

@@ -75,10 +75,8 @@ pub(crate) fn run(
         Err(Stop::Failed(error)) => return Err(error),
         Ok(end) => end,
     };
-    if own.is_none() || (crashed && cut::is_needed(inner, end.at)?) {
-        cut::queues(inner)?;
-    }
     if own.is_none() || crashed {
+        cut::queues(inner)?;
         cut::log(inner, end.at)?;
     }
     let segment = inner.log.segments().iter().rfind(|s| s.base <= end.at).cloned();

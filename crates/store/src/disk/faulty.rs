@@ -34,6 +34,7 @@ struct State {
     lose_power_at: Option<u64>,
     capacity: Option<u64>,
     fail_sync: bool,
+    cold: bool,
     seed: u64,
 }
 
@@ -81,6 +82,17 @@ impl Faulty {
 
     pub fn fail_syncs(&self, fail: bool) {
         self.state().fail_sync = fail;
+    }
+
+    /// Reads that may not block find nothing in memory.
+    pub fn make_cold(&self, cold: bool) {
+        self.state().cold = cold;
+    }
+
+    /// Loses power when `ops` more operations were done.
+    pub fn lose_power_after(&self, ops: u64) {
+        let mut state = self.state();
+        state.lose_power_at = Some(state.ops + ops);
     }
 
     /// Changing operations so far.
@@ -295,8 +307,11 @@ impl Disk for Faulty {
 }
 
 impl File for FaultyFile {
-    fn read_at(&self, buf: &mut [u8], at: u64, _may_block: bool) -> io::Result<usize> {
+    fn read_at(&self, buf: &mut [u8], at: u64, may_block: bool) -> io::Result<usize> {
         let state = self.disk.state();
+        if state.cold && !may_block {
+            return Err(io::Error::from(io::ErrorKind::WouldBlock));
+        }
         let bytes = state.files[self.inode].now.get(at as usize..).unwrap_or_default();
         let n = bytes.len().min(buf.len());
         buf[..n].copy_from_slice(&bytes[..n]);
