@@ -14,7 +14,12 @@ use crate::shard::{After, Asker, BrokerShard, Step};
 use crate::topics::{QUEUES_MAX, alter_attributes};
 
 impl BrokerShard {
-    pub(crate) fn update_topic(self: &Rc<Self>, asker: &Asker, frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<Step, Reject> {
+    pub(crate) fn update_topic(
+        self: &Rc<Self>,
+        asker: &Asker,
+        frame: &Frame<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, Reject> {
         let header = CreateTopic::decode(&frame.head.ext)?;
         names::check_topic(&header.topic)?;
         if self.broker.topics.is_system(&header.topic) {

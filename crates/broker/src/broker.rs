@@ -76,7 +76,12 @@ pub struct Broker {
 
 impl Broker {
     /// Opens the store and all tables. `address` is the advertised one, with the port that is really listened on.
-    pub(crate) fn open(config: Config, address: SocketAddr, disk: Arc<dyn Disk>, clock: Clock) -> Result<Arc<Self>, OpenError> {
+    pub(crate) fn open(
+        config: Config,
+        address: SocketAddr,
+        disk: Arc<dyn Disk>,
+        clock: Clock,
+    ) -> Result<Arc<Self>, OpenError> {
         let options = store_options(&config)?;
         let root = options.root.clone();
         // A broker of its own memory: what was acknowledged before the crash must not be cut by what comes later.
@@ -166,8 +171,9 @@ fn store_options(config: &Config) -> Result<cometmq_store::Options, OpenError> {
     options.flush_interval = ms("flushIntervalCommitLog");
     options.dispatch_interval = ms("flushIntervalConsumeQueue");
     options.flush = if config.str("flushDiskType") == "SYNC_FLUSH" { FlushMode::Sync } else { FlushMode::Async };
-    options.delay_levels_ms = delay_levels(config.str("messageDelayLevel"))
-        .ok_or_else(|| OpenError::config(config, "messageDelayLevel", "expected numbers with s, m, h or d, by spaces"))?;
+    options.delay_levels_ms = delay_levels(config.str("messageDelayLevel")).ok_or_else(|| {
+        OpenError::config(config, "messageDelayLevel", "expected numbers with s, m, h or d, by spaces")
+    })?;
     Ok(options)
 }
 

@@ -1,17 +1,29 @@
 //! What consumer groups ask: QUERY_CONSUMER_OFFSET (14), UPDATE_CONSUMER_OFFSET (15), GET_CONSUMER_LIST_BY_GROUP (38),
-//! GET_CONSUMER_CONNECTION_LIST (203), LOCK_BATCH_MQ (41), UNLOCK_BATCH_MQ (42). Java: `ConsumerManageProcessor`, `AdminBrokerProcessor`.
+//! GET_CONSUMER_CONNECTION_LIST (203), GET_CONSUME_STATS (208), LOCK_BATCH_MQ (41), UNLOCK_BATCH_MQ (42). Java: `ConsumerManageProcessor`, `AdminBrokerProcessor`.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use cometmq_wire::body::{
-    ClientConnection, ConsumerConnection, GetConsumerListByGroupResponseBody, LockBatchRequestBody, LockBatchResponseBody,
+    ClientConnection, ConsumeStats, ConsumerConnection, GetConsumerListByGroupResponseBody, LockBatchRequestBody,
+    LockBatchResponseBody, MessageQueue, OffsetWrapper,
 };
-use cometmq_wire::headers::{ConsumerGroup, OffsetAnswer, QueryConsumerOffset, UpdateConsumerOffset};
+use cometmq_wire::headers::{
+    ConsumeStats as ConsumeStatsRequest, ConsumerGroup, OffsetAnswer, QueryConsumerOffset, UpdateConsumerOffset,
+};
 use cometmq_wire::{Frame, ResponseCode, json};
 
+use crate::broker::Broker;
 use crate::error::Reject;
-use crate::shard::{Asker, BrokerShard, Step};
+use crate::shard::{After, Asker, BrokerShard, Step};
 
 impl BrokerShard {
-    pub(crate) fn query_consumer_offset(&self, asker: &Asker, frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<Step, Reject> {
+    pub(crate) fn query_consumer_offset(
+        &self,
+        asker: &Asker,
+        frame: &Frame<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, Reject> {
         let header = QueryConsumerOffset::decode(&frame.head.ext)?;
         let committed = self.broker.offsets.find(&header.topic, &header.consumer_group, header.queue_id);
         let offset = match committed {
@@ -44,7 +56,12 @@ impl BrokerShard {
         store.log_offset_of(queue, 0).is_some_and(|at| at + window >= store.written())
     }
 
-    pub(crate) fn update_consumer_offset(&self, asker: &Asker, frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<Step, Reject> {
+    pub(crate) fn update_consumer_offset(
+        &self,
+        asker: &Asker,
+        frame: &Frame<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, Reject> {
         let header = UpdateConsumerOffset::decode(&frame.head.ext)?;
         let (group, topic) = (&header.consumer_group, &header.topic);
         if self.broker.groups.find(group).is_none() {
@@ -74,7 +91,12 @@ impl BrokerShard {
     }
 
     /// GET_CONSUMER_CONNECTION_LIST (203).
-    pub(crate) fn consumer_connections(&self, asker: &Asker, frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<Step, Reject> {
+    pub(crate) fn consumer_connections(
+        &self,
+        asker: &Asker,
+        frame: &Frame<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, Reject> {
         let header = ConsumerGroup::decode(&frame.head.ext)?;
         let group = header.consumer_group.as_ref();
         let found = self.broker.clients.with_consumer_group(group, |g| {
@@ -98,6 +120,24 @@ impl BrokerShard {
         Ok(asker.body(out, &json::to_vec(&body)))
     }
 
+    /// GET_CONSUME_STATS (208): how far a group is in the queues of its topics.
+    pub(crate) fn consume_stats(self: &Rc<Self>, asker: &Asker, frame: &Frame<'_>) -> Result<Step, Reject> {
+        let header = ConsumeStatsRequest::decode(&frame.head.ext)?;
+        let group = header.consumer_group.to_string();
+        let named = header.topic_list.iter().flat_map(|l| l.split(';')).chain(header.topic.as_deref());
+        let mut topics: BTreeSet<String> = named.filter(|t| !t.is_empty()).map(str::to_string).collect();
+        if topics.is_empty() {
+            topics = self.broker.offsets.topics_of(&group);
+        }
+        let (broker, asker) = (self.broker.clone(), asker.clone());
+        Ok(Step::Later(Box::pin(async move {
+            let collected = tokio::task::spawn_blocking(move || broker.consume_stats(&group, &topics)).await;
+            let stats = collected.map_err(|e| Reject::new(ResponseCode::SYSTEM_ERROR, e.to_string()))??;
+            asker.body(&mut asker.conn.out(), &json::to_vec(&stats));
+            Ok(After::Answered)
+        })))
+    }
+
     pub(crate) fn lock_queues(&self, asker: &Asker, frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<Step, Reject> {
         let body: LockBatchRequestBody = json::from_slice(frame.body)?;
         let now = self.broker.clock.now_ms();
@@ -109,5 +149,28 @@ impl BrokerShard {
         let body: LockBatchRequestBody = json::from_slice(frame.body)?;
         self.broker.queue_locks.unlock(&body.consumer_group, &body.client_id, &body.mq_set);
         Ok(asker.success(out))
+    }
+}
+
+impl Broker {
+    /// Reads store times, so it may wait for the disk.
+    fn consume_stats(&self, group: &str, topics: &BTreeSet<String>) -> Result<ConsumeStats, Reject> {
+        let mut stats = ConsumeStats::default();
+        for topic in topics.iter().filter_map(|name| self.topics.find(name)) {
+            for queue_id in 0..topic.config.read_queue_nums {
+                let Some(queue) = topic.queue(queue_id, &self.store).transpose()? else { continue };
+                let consumer_offset = self.offsets.find(topic.name(), group, queue_id).unwrap_or(0);
+                let last = (consumer_offset > queue.min()).then(|| self.store.time_of(&queue, consumer_offset - 1));
+                let row = OffsetWrapper {
+                    broker_offset: queue.end(),
+                    consumer_offset,
+                    last_timestamp: last.transpose()?.flatten().unwrap_or(0),
+                    pull_offset: consumer_offset,
+                };
+                let (topic, broker_name) = (topic.name().to_string(), self.name.clone());
+                stats.offset_table.insert(MessageQueue { broker_name, queue_id, topic }, row);
+            }
+        }
+        Ok(stats)
     }
 }

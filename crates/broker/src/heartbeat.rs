@@ -18,7 +18,12 @@ use crate::subscription::{TagFilter, is_tag_type, refuse_expression};
 const GROUPS_MAX: usize = 10_000;
 
 impl BrokerShard {
-    pub(crate) fn heartbeat(self: &Rc<Self>, asker: &Asker, frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<Step, Reject> {
+    pub(crate) fn heartbeat(
+        self: &Rc<Self>,
+        asker: &Asker,
+        frame: &Frame<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, Reject> {
         let data: HeartbeatData = json::from_slice(frame.body)?;
         if data.client_id.is_empty() {
             return Err(Reject::invalid("the heartbeat has no clientID"));
@@ -90,7 +95,12 @@ impl BrokerShard {
         })))
     }
 
-    pub(crate) fn unregister_client(&self, asker: &Asker, frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<Step, Reject> {
+    pub(crate) fn unregister_client(
+        &self,
+        asker: &Asker,
+        frame: &Frame<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, Reject> {
         let header = UnregisterClient::decode(&frame.head.ext)?;
         let (producer, consumer) = (header.producer_group.as_deref(), header.consumer_group.as_deref());
         let changed = self.broker.clients.leave(asker.conn.id(), producer, consumer);
@@ -98,7 +108,12 @@ impl BrokerShard {
         Ok(asker.success(out))
     }
 
-    pub(crate) fn check_client_config(&self, asker: &Asker, frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<Step, Reject> {
+    pub(crate) fn check_client_config(
+        &self,
+        asker: &Asker,
+        frame: &Frame<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, Reject> {
         let body: CheckClientRequestBody = json::from_slice(frame.body)?;
         if let Some(subscription) = body.subscription_data {
             if !is_tag_type(&subscription.expression_type) {

@@ -45,7 +45,13 @@ fn binding(json: &[u8]) -> String {
 impl Journal {
     pub(crate) fn new(disk: Arc<dyn Disk>, root: &Path) -> Self {
         let dir = root.join("comet");
-        Self { disk, path: dir.join("offsets.journal"), old: dir.join("offsets.journal.old"), file: None, unfinished: false }
+        Self {
+            disk,
+            path: dir.join("offsets.journal"),
+            old: dir.join("offsets.journal.old"),
+            file: None,
+            unfinished: false,
+        }
     }
 
     /// The commits that follow `json`, oldest first.
@@ -184,10 +190,7 @@ mod tests {
         assert_eq!(offsets(&journal(&disk).load(second).unwrap()), [12]);
         j.drop_old().unwrap();
         assert_eq!(offsets(&journal(&disk).load(second).unwrap()), [12]);
-        assert_eq!(
-            journal(&disk).load(second).unwrap(),
-            [Commit { key: "t@g".to_string(), queue_id: 0, offset: 12 }]
-        );
+        assert_eq!(journal(&disk).load(second).unwrap(), [Commit { key: "t@g".to_string(), queue_id: 0, offset: 12 }]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! An acknowledged commit is in the journal. A commit backwards is logged: somebody reset the group, or a client is wrong.
 //! Java: `ConsumerOffsetManager`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -54,7 +54,11 @@ pub(crate) fn key(topic: &str, group: &str) -> String {
 
 impl Offsets {
     /// Loads the JSON and the journal; `end_of` gives the end of a queue, which no offset may pass.
-    pub(crate) fn load(disk: Arc<dyn Disk>, root: &Path, end_of: impl Fn(&str, i32) -> Option<i64>) -> io::Result<Self> {
+    pub(crate) fn load(
+        disk: Arc<dyn Disk>,
+        root: &Path,
+        end_of: impl Fn(&str, i32) -> Option<i64>,
+    ) -> io::Result<Self> {
         let file = JsonFile::new(disk.clone(), root, "consumerOffset.json");
         let loaded = file.load::<ConsumerOffsetTable>()?.unwrap_or_default();
         let journal = Journal::new(disk, root);
@@ -67,7 +71,13 @@ impl Offsets {
             let topic = key.split('@').next().unwrap_or_default();
             for (queue_id, offset) in queues {
                 if let Some(end) = end_of(topic, *queue_id).filter(|end| *offset > *end) {
-                    tracing::warn!(key, queue_id, offset = *offset, end, "a committed offset lies past the end of its queue");
+                    tracing::warn!(
+                        key,
+                        queue_id,
+                        offset = *offset,
+                        end,
+                        "a committed offset lies past the end of its queue"
+                    );
                     *offset = end;
                 }
             }
@@ -89,8 +99,22 @@ impl Offsets {
         self.state().table.get(&key(topic, group))?.get(&queue_id).copied()
     }
 
+    /// The topics that a group has offsets in.
+    pub(crate) fn topics_of(&self, group: &str) -> BTreeSet<String> {
+        let state = self.state();
+        let pairs = state.table.keys().filter_map(|k| k.split_once('@'));
+        pairs.filter(|(_, g)| *g == group).map(|(topic, _)| topic.to_string()).collect()
+    }
+
     /// Commits. On an error the commit is neither kept nor to be acknowledged.
-    pub(crate) fn commit(&self, client: &dyn std::fmt::Display, topic: &str, group: &str, queue_id: i32, offset: i64) -> io::Result<()> {
+    pub(crate) fn commit(
+        &self,
+        client: &dyn std::fmt::Display,
+        topic: &str,
+        group: &str,
+        queue_id: i32,
+        offset: i64,
+    ) -> io::Result<()> {
         let key = key(topic, group);
         let mut state = self.state();
         let before = state.table.get(&key).and_then(|q| q.get(&queue_id)).copied();

@@ -88,7 +88,12 @@ impl BrokerShard {
         })))
     }
 
-    fn check_pull(&self, header: &Pull<'_>, group: &SubscriptionGroupConfig, permission: i32) -> Result<Arc<Topic>, Reject> {
+    fn check_pull(
+        &self,
+        header: &Pull<'_>,
+        group: &SubscriptionGroupConfig,
+        permission: i32,
+    ) -> Result<Arc<Topic>, Reject> {
         let denied = |remark: String| Err(Reject::new(ResponseCode::NO_PERMISSION, remark));
         if !perm::is_readable(permission) {
             return denied(format!("the broker[{}] pulling message is forbidden", self.broker.address.ip()));
@@ -126,12 +131,16 @@ impl BrokerShard {
             return TagFilter::parse(header.subscription.as_deref().unwrap_or_default());
         }
         let missing = |what: &str| {
-            let remark = format!("the consumer's {what} not exist, See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.");
+            let remark = format!(
+                "the consumer's {what} not exist, See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+            );
             Reject::new(ResponseCode::SUBSCRIPTION_NOT_EXIST, remark)
         };
         let found = self.broker.clients.subscription(&header.consumer_group, &header.topic);
         let (model, subscription) = found.ok_or_else(|| missing("group info"))?;
-        let denied = |why: String| Reject::new(ResponseCode::NO_PERMISSION, format!("the consumer group[{}] {why}", header.consumer_group));
+        let denied = |why: String| {
+            Reject::new(ResponseCode::NO_PERMISSION, format!("the consumer group[{}] {why}", header.consumer_group))
+        };
         if !group.consume_broadcast_enable && model == MessageModel::Broadcasting {
             return Err(denied("can not consume by broadcast way".to_string()));
         }
@@ -163,13 +172,19 @@ impl BrokerShard {
         Ok(self.broker.store.read(&call.queue, call.offset, &call.limits, wait, &|code| call.filter.matches(code))?)
     }
 
-    pub(crate) async fn read_cold_and_answer(self: &Rc<Self>, call: PullCall, park_for: Option<Duration>) -> Result<(), Reject> {
+    pub(crate) async fn read_cold_and_answer(
+        self: &Rc<Self>,
+        call: PullCall,
+        park_for: Option<Duration>,
+    ) -> Result<(), Reject> {
         let (store, queue, filter) = (self.broker.store.clone(), call.queue.clone(), call.filter.clone());
         let (offset, limits) = (call.offset, call.limits);
         let reading = tokio::task::spawn_blocking(move || {
             store.read(&queue, offset, &limits, Wait::Yes, &|code| filter.matches(code))
         });
-        let read = reading.await.map_err(|e| Reject::new(ResponseCode::SYSTEM_ERROR, format!("a bug: reading panicked: {e}")))??;
+        let read = reading
+            .await
+            .map_err(|e| Reject::new(ResponseCode::SYSTEM_ERROR, format!("a bug: reading panicked: {e}")))??;
         self.answer_or_park(call, &read, park_for);
         Ok(())
     }
@@ -213,7 +228,8 @@ impl BrokerShard {
             None,
         );
         let mut out = call.asker.conn.out();
-        let mut answer = Builder::response(&mut out, call.asker.kind, code, call.asker.opaque, Some(remark)).ext(|w| header.write(w));
+        let mut answer = Builder::response(&mut out, call.asker.kind, code, call.asker.opaque, Some(remark))
+            .ext(|w| header.write(w));
         for record in &read.records {
             answer = answer.body(record);
         }

@@ -44,7 +44,13 @@ impl BrokerShard {
         Ok(Step::Later(Box::pin(async move {
             let search = move || queue.map_or(Ok(0), |q| store.offset_by_time(&q, time, boundary));
             let offset = blocking(search).await?;
-            asker.answer(&mut asker.conn.out(), ResponseCode::SUCCESS, None, |w| OffsetAnswer::new(offset).write(w), &[]);
+            asker.answer(
+                &mut asker.conn.out(),
+                ResponseCode::SUCCESS,
+                None,
+                |w| OffsetAnswer::new(offset).write(w),
+                &[],
+            );
             Ok(After::Answered)
         })))
     }

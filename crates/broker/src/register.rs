@@ -69,14 +69,14 @@ impl Registration {
         let broker = &self.broker;
         let address = broker.address.to_string();
         let ha = format!("{}:{}", broker.address.ip(), broker.config.int("haListenPort"));
-        let timeout_ms = broker.config.long("brokerNotActiveTimeoutMillis");
         let header = RegisterBroker::new(
             broker.name.as_str().into(),
             address.as_str().into(),
             broker.cluster.as_str().into(),
             ha.into(),
             broker.config.long("brokerId"),
-            Some(timeout_ms),
+            // The name server's own limit (120 s): ours is for brokers that send the short heartbeat (904).
+            None,
             Some(false),
             Some(false),
             Some(crc),

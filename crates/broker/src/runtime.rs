@@ -36,9 +36,9 @@ impl Rates {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let rate = |window: i64| {
             let since = samples.iter().find(|(at, _)| now_ms - at <= window).or(samples.back());
-            since.filter(|(at, _)| now_ms > *at).map_or(0.0, |(at, totals)| {
-                total.saturating_sub(totals[which]) as f64 * 1000.0 / (now_ms - at) as f64
-            })
+            since
+                .filter(|(at, _)| now_ms > *at)
+                .map_or(0.0, |(at, totals)| total.saturating_sub(totals[which]) as f64 * 1000.0 / (now_ms - at) as f64)
         };
         WINDOWS_MS.map(|w| format!("{:.3}", rate(w))).join(" ")
     }
@@ -85,7 +85,13 @@ impl Broker {
             put(&format!("{pool}ThreadPoolQueueHeadWaitTimeMills"), "0".to_string());
         }
         put("pageCacheLockTimeMills", "0".to_string());
-        for (key, zero) in [("timerReadBehind", "0"), ("timerOffsetBehind", "0"), ("timerCongestNum", "0"), ("timerEnqueueTps", "0.0"), ("timerDequeueTps", "0.0")] {
+        for (key, zero) in [
+            ("timerReadBehind", "0"),
+            ("timerOffsetBehind", "0"),
+            ("timerCongestNum", "0"),
+            ("timerEnqueueTps", "0.0"),
+            ("timerDequeueTps", "0.0"),
+        ] {
             put(key, zero.to_string());
         }
         if let Some(refusal) = self.store.write_refusal() {

@@ -53,11 +53,15 @@ impl BrokerShard {
             Err(create) => return Ok(create),
         };
         let queue_id = pick_queue(&header, &topic, asker)?;
-        let queue = topic.queue(queue_id, &self.broker.store).ok_or_else(|| illegal_queue(queue_id, &topic, asker))??;
+        let queue =
+            topic.queue(queue_id, &self.broker.store).ok_or_else(|| illegal_queue(queue_id, &topic, asker))??;
         let sending = Sending { header: &header, queue: &queue, asker };
         let first = batch.len();
-        let (transaction_id, wait) =
-            if is_batch { self.add_batch(&sending, frame.body, batch)? } else { self.add_single(&sending, frame.body, batch)? };
+        let (transaction_id, wait) = if is_batch {
+            self.add_batch(&sending, frame.body, batch)?
+        } else {
+            self.add_single(&sending, frame.body, batch)?
+        };
         let asker = asker.clone();
         Ok(Step::Append(Pending { asker, queue_id, first, count: batch.len() - first, transaction_id, wait }))
     }
@@ -86,7 +90,12 @@ impl BrokerShard {
         }))))
     }
 
-    fn add_single(&self, sending: &Sending<'_>, body: &[u8], batch: &mut Batch) -> Result<(Option<String>, bool), Reject> {
+    fn add_single(
+        &self,
+        sending: &Sending<'_>,
+        body: &[u8],
+        batch: &mut Batch,
+    ) -> Result<(Option<String>, bool), Reject> {
         let given = sending.header.properties.as_deref().unwrap_or_default();
         let facts = check_properties(given, sending.header.sys_flag)?;
         self.check_body(body)?;
@@ -110,7 +119,12 @@ impl BrokerShard {
     }
 
     /// Each message of a batch becomes a record of its own, with the batch's properties behind its own.
-    fn add_batch(&self, sending: &Sending<'_>, body: &[u8], batch: &mut Batch) -> Result<(Option<String>, bool), Reject> {
+    fn add_batch(
+        &self,
+        sending: &Sending<'_>,
+        body: &[u8],
+        batch: &mut Batch,
+    ) -> Result<(Option<String>, bool), Reject> {
         let header = sending.header;
         let illegal = |what: String| Err(Reject::new(ResponseCode::MESSAGE_ILLEGAL, what));
         if header.topic.len() > 127 {
@@ -248,7 +262,10 @@ fn pick_queue(header: &SendV2<'_>, topic: &Topic, asker: &Asker) -> Result<i32, 
         };
     }
     if writable <= 0 {
-        return Err(Reject::new(ResponseCode::NO_PERMISSION, format!("the topic[{}] has no write queue", topic.name())));
+        return Err(Reject::new(
+            ResponseCode::NO_PERMISSION,
+            format!("the topic[{}] has no write queue", topic.name()),
+        ));
     }
     Ok((asker.opaque.unsigned_abs().wrapping_add(header.born_timestamp as u32) % writable as u32) as i32)
 }

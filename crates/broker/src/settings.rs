@@ -42,7 +42,9 @@ impl Settings {
             short_polling: Duration::from_millis(u64::try_from(config.long("shortPollingTimeMills")).unwrap_or(0)),
             sync_flush_timeout: ms("syncFlushTimeout"),
             flush_consumer_offset_interval: ms("flushConsumerOffsetInterval"),
-            register_period: Duration::from_millis(period.clamp(*REGISTER_PERIOD_MS.start(), *REGISTER_PERIOD_MS.end())),
+            register_period: Duration::from_millis(
+                period.clamp(*REGISTER_PERIOD_MS.start(), *REGISTER_PERIOD_MS.end()),
+            ),
             notify_consumer_ids_changed_enable: config.bool("notifyConsumerIdsChangedEnable"),
             limits: Limits {
                 count: 0,

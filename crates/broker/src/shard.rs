@@ -195,7 +195,8 @@ impl BrokerShard {
                 Ok(frame) if frame.head.is_response() => {}
                 Ok(frame) => self.prepare(conn, frame, &mut batch, &mut pending),
                 Err(bad) => {
-                    let asker = Asker { conn: conn.clone(), kind: SerializeType::Json, opaque: bad.opaque, oneway: false };
+                    let asker =
+                        Asker { conn: conn.clone(), kind: SerializeType::Json, opaque: bad.opaque, oneway: false };
                     asker.refuse(&mut conn.out(), &Reject::new(ResponseCode::SYSTEM_ERROR, bad.error.to_string()));
                 }
             }
@@ -211,7 +212,13 @@ impl BrokerShard {
         taken
     }
 
-    fn prepare(self: &Rc<Self>, conn: &Rc<Conn>, frame: &Frame<'_>, batch: &mut Batch, pending: &mut Vec<send::Pending>) {
+    fn prepare(
+        self: &Rc<Self>,
+        conn: &Rc<Conn>,
+        frame: &Frame<'_>,
+        batch: &mut Batch,
+        pending: &mut Vec<send::Pending>,
+    ) {
         let asker = Asker::new(conn, &frame.head);
         let (written, records) = (conn.out().len(), batch.len());
         let handled = catch_unwind(AssertUnwindSafe(|| self.handle(&asker, frame, batch)));

@@ -29,7 +29,8 @@ impl TagFilter {
         let mut codes: Vec<i64> = tags.map(tags_code).collect();
         if codes.is_empty() || codes.len() > TAGS_MAX {
             let code = cometmq_wire::ResponseCode::SUBSCRIPTION_PARSE_FAILED;
-            let what = format!("parse the consumer's subscription failed: {} tags, expected 1 to {TAGS_MAX}", codes.len());
+            let what =
+                format!("parse the consumer's subscription failed: {} tags, expected 1 to {TAGS_MAX}", codes.len());
             return Err(Reject::new(code, what));
         }
         codes.sort_unstable();

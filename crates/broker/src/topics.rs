@@ -144,7 +144,13 @@ impl Topics {
 
     /// What a send to an unknown topic creates: a copy of the default topic with at most `queues` queues.
     /// Java: `createTopicInSendMessageMethod`.
-    pub(crate) fn auto_create(&self, name: &str, default: &str, queues: i32, auto_create: bool) -> Result<Arc<Topic>, Reject> {
+    pub(crate) fn auto_create(
+        &self,
+        name: &str,
+        default: &str,
+        queues: i32,
+        auto_create: bool,
+    ) -> Result<Arc<Topic>, Reject> {
         let pattern = self.find(default).filter(|t| t.config.perm & perm::INHERIT != 0);
         let pattern = pattern.filter(|_| auto_create || default != names::AUTO_CREATE_TOPIC);
         match pattern {
@@ -156,7 +162,9 @@ impl Topics {
                 Ok(self.put_new(config))
             }
             // Retry topics come into being with their group, whatever the default topic says.
-            None if names::is_retry_topic(name) => Ok(self.put_new(TopicConfig::new(name, 1, perm::READ | perm::WRITE))),
+            None if names::is_retry_topic(name) => {
+                Ok(self.put_new(TopicConfig::new(name, 1, perm::READ | perm::WRITE)))
+            }
             None => Err(Reject::no_topic(name)),
         }
     }

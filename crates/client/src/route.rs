@@ -1,8 +1,9 @@
 //! A route as producers and consumers use it: which queues can be written and read, and where each broker listens.
 //! Java: `TopicPublishInfo`, `MQClientInstance.topicRouteData2TopicPublishInfo`.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use cometmq_wire::body::{BrokerData, MessageQueue, TopicRouteData};
 use cometmq_wire::flags::perm;
@@ -24,8 +25,8 @@ pub struct Route {
     turn: Arc<AtomicUsize>,
     /// Not the topic's own: that of the topic which new topics are made from.
     pub(crate) is_template: bool,
-    /// Refreshes in a row that found no such topic.
-    pub(crate) misses: AtomicU32,
+    /// Since when refreshes find no such topic.
+    pub(crate) gone_since: Mutex<Option<Instant>>,
 }
 
 impl Route {
@@ -33,7 +34,7 @@ impl Route {
         let publish = publish_queues(topic, &data);
         let subscribe = subscribe_queues(topic, &data);
         let turn = before.map(|r| r.turn.clone()).unwrap_or_default();
-        Self { data, publish, subscribe, turn, is_template: false, misses: AtomicU32::new(0) }
+        Self { data, publish, subscribe, turn, is_template: false, gone_since: Mutex::default() }
     }
 
     /// The route that an unknown topic is sent by: the template's, with at most [`DEFAULT_QUEUES`] queues a broker.

@@ -4,8 +4,8 @@
 //! name server that has forgotten it for a while, as after a restart. Java: `MQClientInstance.topicRouteTable`.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use cometmq_wire::body::TopicRouteData;
 use cometmq_wire::names;
@@ -13,8 +13,8 @@ use cometmq_wire::names;
 use crate::route::Route;
 use crate::{Client, Error};
 
-/// Refreshes in a row that must find a topic gone before its route is forgotten.
-const MISSES_MAX: u32 = 10;
+/// How long a topic must be gone before its route is forgotten.
+const GONE_AFTER: Duration = Duration::from_secs(300);
 
 #[derive(Default)]
 pub(crate) struct Routes {
@@ -45,7 +45,7 @@ impl Routes {
         let mut table = self.table();
         let before = table.get(topic);
         if let Some(same) = before.filter(|r| !r.is_template && *r.data() == data) {
-            same.misses.store(0, Ordering::Relaxed);
+            *same.gone_since.lock().unwrap_or_else(PoisonError::into_inner) = None;
             return (same.clone(), false);
         }
         let route = Arc::new(Route::new(topic, data, before.map(Arc::as_ref)));
@@ -90,7 +90,13 @@ impl Client {
             match self.fetch_route(&topic).await {
                 Ok(data) => changed |= self.routes().store(&topic, data).1,
                 Err(Error::NoRoute { .. }) => {
-                    if route.misses.fetch_add(1, Ordering::Relaxed) + 1 >= MISSES_MAX {
+                    let since = route
+                        .gone_since
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .get_or_insert(Instant::now())
+                        .elapsed();
+                    if since >= GONE_AFTER {
                         tracing::info!(topic, "no name server knows this topic any more");
                         self.routes().table().remove(&topic);
                     }

@@ -12,7 +12,9 @@ pub fn advertised(host: IpAddr) -> IpAddr {
     }
     let found = outgoing().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     if found.is_loopback() {
-        tracing::warn!("no address but loopback was found: only clients on this machine can connect (--advertise ADDR)");
+        tracing::warn!(
+            "no address but loopback was found: only clients on this machine can connect (--advertise ADDR)"
+        );
     } else if in_container() {
         tracing::warn!(address = %found, "this looks like a container: clients outside of it may not reach this address (--advertise ADDR)");
     }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use cometmq_client::{Admin, Client, ClientOptions, Consumer, MessageQueue, PullStatus, Puller, Received, StartFrom, SubExpression};
+use cometmq_client::{
+    Admin, Client, ClientOptions, Consumer, MessageQueue, PullStatus, Puller, Received, StartFrom, SubExpression,
+};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -92,7 +94,13 @@ impl Consume {
         }
     }
 
-    async fn as_member(&self, client: &Client, group: &str, from: StartFrom, filter: SubExpression) -> anyhow::Result<()> {
+    async fn as_member(
+        &self,
+        client: &Client,
+        group: &str,
+        from: StartFrom,
+        filter: SubExpression,
+    ) -> anyhow::Result<()> {
         let mut consumer = Consumer::builder(client, group).subscribe(&self.topic, filter).from(from).start().await?;
         let idle = Duration::from_secs(self.idle.max(1));
         let mut printed = 0;

@@ -166,4 +166,3 @@ fn read_line(lines: &mut impl BufRead, number: u64) -> anyhow::Result<Option<Vec
     }
     Ok(Some(line))
 }
-

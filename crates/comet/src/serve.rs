@@ -24,7 +24,9 @@ const STOP_GRACE: Duration = Duration::from_secs(2);
 
 pub fn serve(args: ServeArgs) -> anyhow::Result<()> {
     log::start();
-    for (flag, part, port) in [("--grpc-port", "gRPC proxy", args.grpc_port), ("--http-port", "web console", args.http_port)] {
+    for (flag, part, port) in
+        [("--grpc-port", "gRPC proxy", args.grpc_port), ("--http-port", "web console", args.http_port)]
+    {
         if port.is_some() {
             tracing::warn!("{flag}: the {part} does not exist in this version; the flag has no effect");
         }
@@ -47,7 +49,11 @@ pub fn serve(args: ServeArgs) -> anyhow::Result<()> {
         if !name_server.routes().wait_for_broker(name, ROUTE_WAIT).await {
             bail!("the broker {name} did not register at the embedded name server {local} within {ROUTE_WAIT:?}");
         }
-        ready(&format!("namesrv={} broker={}", SocketAddr::new(broker.address().ip(), name_server.addr().port()), broker.address()))?;
+        ready(&format!(
+            "namesrv={} broker={}",
+            SocketAddr::new(broker.address().ip(), name_server.addr().port()),
+            broker.address()
+        ))?;
         wait_for_signal().await?;
         let stopped = broker.stop().await;
         tokio::task::spawn_blocking(move || name_server.stop(STOP_GRACE)).await?;

@@ -28,7 +28,9 @@ pub fn configure(role: Role, others: &[Role], common: &Common) -> anyhow::Result
         config.set(key.trim(), value).with_context(|| format!("--set {pair}"))?;
     }
     if let Some(data) = &common.data {
-        config.set("storePathRootDir", &data.to_string_lossy()).or_else(|e| if role == Role::NameServer { Ok(find_any()) } else { Err(e) })?;
+        config
+            .set("storePathRootDir", &data.to_string_lossy())
+            .or_else(|e| if role == Role::NameServer { Ok(find_any()) } else { Err(e) })?;
     }
     for (key, value) in config.not_built() {
         tracing::warn!(key = key.name, value, "this configuration key has no effect in this version");

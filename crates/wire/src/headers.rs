@@ -193,6 +193,11 @@ headers! {
     Group { group: Text<'a> = "group" }
     /// GET_CONSUMER_LIST_BY_GROUP (38), GET_CONSUMER_CONNECTION_LIST (203), NOTIFY_CONSUMER_IDS_CHANGED (40).
     ConsumerGroup { consumer_group: Text<'a> = "consumerGroup" }
+    /// GET_CONSUME_STATS (208); `topicList` is separated by `;`. Java: `GetConsumeStatsRequestHeader`.
+    ConsumeStats {
+        consumer_group: Text<'a> = "consumerGroup", topic: Option<Text<'a>> = "topic",
+        topic_list: Option<Text<'a>> = "topicList",
+    }
     /// UNREGISTER_CLIENT (35). Java: `UnregisterClientRequestHeader`.
     UnregisterClient {
         client_id: Text<'a> = "clientID", producer_group: Option<Text<'a>> = "producerGroup",

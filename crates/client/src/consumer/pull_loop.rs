@@ -33,6 +33,7 @@ async fn pull(member: &Member, source: &Arc<ProcessQueue>, start: i64, tx: mpsc:
     let all = SubExpression::All;
     let expression = options.topics.get(&source.queue.topic).unwrap_or(&all);
     let (mut offset, mut broker) = (start, 0);
+    let mut told = false;
     loop {
         source.room(options.queue_messages_max, options.queue_bytes_max).await;
         let pull = Pull {
@@ -54,7 +55,7 @@ async fn pull(member: &Member, source: &Arc<ProcessQueue>, start: i64, tx: mpsc:
             Ok(found) => {
                 let not_held =
                     found.messages.is_empty() && found.next_offset == offset && began.elapsed() < NOT_HELD_PAUSE;
-                (offset, broker) = (found.next_offset, found.suggested_broker);
+                (offset, broker, told) = (found.next_offset, found.suggested_broker, false);
                 if !hand_over(source, found, &tx).await {
                     return;
                 }
@@ -64,7 +65,7 @@ async fn pull(member: &Member, source: &Arc<ProcessQueue>, start: i64, tx: mpsc:
             }
             Err(error) => {
                 broker = 0;
-                pause(member, source, error).await;
+                told = pause(member, source, error, told).await;
             }
         }
     }
@@ -101,12 +102,18 @@ async fn start_over(member: &Member, source: &ProcessQueue, wrong: i64, right: i
     member.wake();
 }
 
-async fn pause(member: &Member, source: &ProcessQueue, error: Error) {
+/// Waits before the next try. `told`: the broker has just heard of our subscription; returns whether it has now.
+async fn pause(member: &Member, source: &ProcessQueue, error: Error, told: bool) -> bool {
     match error.code() {
-        Some(ResponseCode::FLOW_CONTROL) => return tokio::time::sleep(FLOW_CONTROL_PAUSE).await,
+        Some(ResponseCode::FLOW_CONTROL) => {
+            tokio::time::sleep(FLOW_CONTROL_PAUSE).await;
+            return told;
+        }
         // The broker was restarted, or missed a heartbeat: tell it now, it would wait for up to 30 s otherwise.
-        Some(ResponseCode::SUBSCRIPTION_NOT_EXIST | ResponseCode::SUBSCRIPTION_NOT_LATEST) => {
+        Some(ResponseCode::SUBSCRIPTION_NOT_EXIST | ResponseCode::SUBSCRIPTION_NOT_LATEST) if !told => {
+            tracing::info!(%error, "telling the broker about the subscription");
             member.client().heartbeat().await;
+            return true;
         }
         Some(_) => {}
         None => member.client().routes_are_stale(),
@@ -117,4 +124,5 @@ async fn pause(member: &Member, source: &ProcessQueue, error: Error) {
         tracing::warn!(%error, "a pull failed, again in {ERROR_PAUSE:?}");
     }
     tokio::time::sleep(ERROR_PAUSE).await;
+    false
 }
