@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 #[tokio::main]
 async fn main() -> Result<(), Error> {
-    let began = std::time::Instant::now(); let ns = std::env::var("NAMESRV_ADDR").unwrap();
+    let began = std::time::Instant::now();
+    let ns = std::env::var("NAMESRV_ADDR").unwrap();
     let client = Client::start(ClientOptions::new(&ns)?).await?;
     let admin = Admin::new(&client);
     let run = std::process::id();
@@ -21,7 +22,7 @@ async fn main() -> Result<(), Error> {
     let r = producer.send_to(Message::new(&topic, big.clone()).tags("big"), &q[3]).await?;
     eprintln!("{r:?}");
     let puller = Puller::new(&client, "pullg")?;
-    let p = puller.pull(&q[3], 0, 32, None, &SubExpression::All).await?;
+    let p = puller.pull(&q[3], 0, 32, Some(Duration::from_secs(1)), &SubExpression::All).await?;
     assert_eq!(p.messages[0].body()?.as_ref(), &big[..]);
     eprintln!(
         "sysflag {:x} {:?} {} {} {}",
@@ -65,10 +66,11 @@ async fn main() -> Result<(), Error> {
     while last.assigned().len() != 5 && second.assigned().len() != 5 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    eprintln!("at {:?}", began.elapsed()); eprintln!("rebalanced in {:?}: {} {}", t.elapsed(), last.assigned().len(), second.assigned().len());
+    eprintln!("at {:?}", began.elapsed());
+    eprintln!("rebalanced in {:?}: {} {}", t.elapsed(), last.assigned().len(), second.assigned().len());
     let mut h = HashMap::new();
     let mut second = second;
-    for i in 0..60200 {
+    for i in 0..2000 {
         producer.send(Message::new(&topic, format!("m{i}")).tags("L")).await?;
     }
     loop {
@@ -78,7 +80,8 @@ async fn main() -> Result<(), Error> {
             _ = tokio::time::sleep(Duration::from_secs(1)) => break,
         }
     }
-    eprintln!("at {:?}", began.elapsed()); eprintln!("200: {} max {:?}", h.len(), h.values().max());
+    eprintln!("at {:?}", began.elapsed());
+    eprintln!("200: {} max {:?}", h.len(), h.values().max());
     let t = std::time::Instant::now();
     second.shutdown().await;
     eprintln!("second shutdown {:?}", t.elapsed());
@@ -122,7 +125,7 @@ async fn main() -> Result<(), Error> {
     let mut n = 0;
     while let Ok(Some(_)) = tokio::time::timeout(Duration::from_secs(2), all.recv()).await {
         n += 1;
-        if n == 19408 + 1 {
+        if n == 21209 {
             break;
         }
     }

@@ -72,8 +72,10 @@ impl Client {
         self.ask_offset(RequestCode::UPDATE_CONSUMER_OFFSET, queue, |w| header.write(w)).await.map(|_| ())
     }
 
-    /// Where the group goes on in a queue, and whether the broker has that offset already. An error is an error: nothing
-    /// is guessed.
+    /// Where the group goes on in a queue, and whether the broker has that offset. An error is an error: nothing is guessed.
+    ///
+    /// A start that depends on when it is asked for is stored at once: otherwise what is sent before the first commit would
+    /// be lost when the queue goes to another member, who would start from a later end.
     pub(crate) async fn start_offset(
         &self,
         group: &str,
@@ -85,12 +87,13 @@ impl Client {
         }
         let is_retry = names::is_retry_topic(&queue.topic);
         let start = match from {
-            StartFrom::First => 0,
-            StartFrom::Last if is_retry => 0,
+            StartFrom::First => return Ok((0, false)),
+            StartFrom::Last if is_retry => return Ok((0, false)),
             StartFrom::Last => self.max_offset(queue).await?,
             StartFrom::Timestamp(_) if is_retry => self.max_offset(queue).await?,
             StartFrom::Timestamp(epoch_ms) => self.search_offset(queue, epoch_ms).await?,
         };
-        Ok((start, false))
+        self.commit_offset(group, queue, start).await?;
+        Ok((start, true))
     }
 }

@@ -91,6 +91,8 @@ async fn last_is_last_and_an_error_is_not_zero() {
     fake::until(|| !broker.seen(RequestCode::PULL_MESSAGE).is_empty()).await;
     let pulls = broker.seen(RequestCode::PULL_MESSAGE);
     assert!(pulls.iter().all(|p| p.field("queueOffset") == "42"), "{pulls:?}");
+    // Stored before anything is pulled: another member that takes the queue over must not start from a later end.
+    assert_eq!(broker.seen(RequestCode::UPDATE_CONSUMER_OFFSET)[0].field("commitOffset"), "42");
     let asked = broker.seen(RequestCode::QUERY_CONSUMER_OFFSET);
     assert!(asked.iter().all(|q| q.field("setZeroIfNotFound") == "false"));
     client.shutdown().await;
