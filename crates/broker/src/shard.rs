@@ -186,6 +186,8 @@ impl BrokerShard {
         let mut batch = self.batch.take();
         let mut pending = Vec::new();
         let mut taken = 0;
+        // What the properties and the record's own fields add is about this much.
+        batch.expect(frames.iter().flatten().map(|f| f.body.len() + 400).sum());
         for frame in frames {
             if conn.out().len() > OUT_PAUSE {
                 break;

@@ -32,7 +32,7 @@ async fn an_unknown_topic_is_created_by_the_send() {
     .await;
     let addr = broker.addr.clone();
     let ns = Fake::start(move |request| match request.field("topic") {
-        "TBW102" => fake::route(&[("a", &addr)]),
+        "TBW102" => fake::route(&[("a", &addr)], 1),
         _ => Answer::code(ResponseCode::TOPIC_NOT_EXIST),
     })
     .await;

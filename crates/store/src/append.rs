@@ -1,7 +1,7 @@
 //! Append: a batch of records gets its place in the log, is written, and becomes visible.
 //!
-//! The only serial part of a send. Under the append lock: offsets, three patched fields a record, one copy into the tail
-//! buffer, one write a group of at most 64 KiB, queue entries into memory. Nothing here waits for a flush.
+//! The only serial part of a send. Under the append lock: offsets, three patched fields a record, one
+//! write a group of at most 64 KiB, queue entries into memory. Nothing here waits for a flush.
 //!
 //! Order that matters: the entry of a record is published after the record is written; `written` moves after the entries
 //! are in place, so that dispatch never misses one, and after the ends that wait for the flush are in place, so that the
@@ -9,11 +9,13 @@
 //! A panic in here poisons the store. A failed write takes the whole group back: its offsets are given to the next one.
 //! Java: `CommitLog.asyncPutMessage`.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use bytes::Bytes;
 use cometmq_wire::flags::message::{TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK};
 use cometmq_wire::java_hash::tags_code;
 use cometmq_wire::record::{self, BLANK_MIN, Draft, MAGIC_BLANK};
@@ -23,7 +25,6 @@ use crate::error::IoContext;
 use crate::log::Segment;
 use crate::queue::{Entry, Queue};
 use crate::store::{Inner, lock};
-use crate::tail::OpenBuffer;
 use crate::{Error, FlushMode, QueueRef, Store};
 
 /// One write call carries at most this much: above it the data leaves the L2 cache and a byte costs twice as much.
@@ -36,14 +37,21 @@ const ENTRIES_MAX: u64 = 512 << 10;
 const PANIC: &str = "a bug: a panic while the append lock was held";
 
 /// Records that want to be appended together, in this order. Reused from turn to turn.
+///
+/// They are encoded into chunks of a write each. Once written, a chunk becomes part of the tail as it is: a record is
+/// copied once, from the read buffer into its chunk.
 #[derive(Default)]
 pub struct Batch {
-    bytes: Vec<u8>,
+    chunks: Vec<Vec<u8>>,
     items: Vec<Item>,
+    /// Bytes that are still to come, as far as the caller knows.
+    expected: usize,
 }
 
 struct Item {
     queue: QueueRef,
+    chunk: usize,
+    /// Where it starts in its chunk.
     start: usize,
     len: usize,
     tags_code: i64,
@@ -68,14 +76,26 @@ pub struct Appended {
 }
 
 impl Batch {
+    /// Says how many bytes of records are about to be pushed; only a hint for allocations.
+    pub fn expect(&mut self, bytes: usize) {
+        self.expected = bytes;
+    }
+
     /// Adds a record; returns its index. The queue id of the record is the queue's.
     pub fn push(&mut self, draft: &Draft<'_>, queue: &QueueRef) -> Result<usize, DecodeError> {
-        let start = self.bytes.len();
         let draft = Draft { queue_id: queue.id(), ..*draft };
-        let len = draft.encode(&mut self.bytes)?;
+        let bytes = draft.encoded_len();
+        if self.chunks.last().is_none_or(|c| c.len() + bytes > GROUP_BYTES) {
+            self.chunks.push(Vec::with_capacity(self.expected.min(GROUP_BYTES).max(bytes)));
+        }
+        self.expected = self.expected.saturating_sub(bytes);
+        let chunk = self.chunks.len() - 1;
+        let start = self.chunks[chunk].len();
+        let len = draft.encode(&mut self.chunks[chunk])?;
         let tag = properties::find(draft.properties, properties::TAGS).filter(|t| !t.is_empty());
         self.items.push(Item {
             queue: queue.clone(),
+            chunk,
             start,
             len,
             tags_code: tag.map_or(0, tags_code),
@@ -93,11 +113,6 @@ impl Batch {
         self.items.is_empty()
     }
 
-    /// Bytes of all records.
-    pub fn bytes(&self) -> usize {
-        self.bytes.len()
-    }
-
     /// Where record `index` lies, once [`Store::append`] has placed it.
     pub fn placed(&self, index: usize) -> Option<Appended> {
         self.items.get(index)?.placed
@@ -106,16 +121,26 @@ impl Batch {
     /// Takes back all records from `len` on (a request that turned out wrong after its first records).
     pub fn truncate(&mut self, len: usize) {
         if let Some(item) = self.items.get(len) {
-            self.bytes.truncate(item.start);
+            self.chunks.truncate(item.chunk + 1);
+            self.chunks[item.chunk].truncate(item.start);
             self.items.truncate(len);
         }
     }
 
     pub fn clear(&mut self) {
         self.items.clear();
-        self.bytes.clear();
-        if self.bytes.capacity() > 1 << 20 {
-            self.bytes = Vec::new();
+        self.chunks.clear();
+    }
+
+    /// The bytes of items of one chunk; the chunk itself when they are all of it.
+    fn take_bytes(&mut self, group: &Range<usize>) -> Bytes {
+        let (first, last) = (&self.items[group.start], &self.items[group.end - 1]);
+        let (from, to) = (first.start, last.start + last.len);
+        let chunk = &mut self.chunks[first.chunk];
+        if from == 0 && to == chunk.len() {
+            Bytes::from(std::mem::take(chunk))
+        } else {
+            Bytes::copy_from_slice(&chunk[from..to])
         }
     }
 }
@@ -128,7 +153,6 @@ pub(crate) struct Head {
     pub(crate) segment: Option<Arc<Segment>>,
     /// Store time of the last record: never goes backwards, or a search by time would miss messages.
     pub(crate) store_ms: i64,
-    pub(crate) buffer: OpenBuffer,
 }
 
 impl Store {
@@ -189,17 +213,16 @@ impl Inner {
         let mut next = 0;
         while next < batch.items.len() {
             let segment = self.segment_for(head, batch.items[next].len)?;
-            let first = next;
-            let mut bytes = 0;
-            while let Some(item) = batch.items.get(next) {
-                let fits = head.at + (bytes + item.len + BLANK_MIN) as u64 <= segment.end();
-                if !fits || (bytes > 0 && bytes + item.len > GROUP_BYTES) {
+            let (first, chunk) = (next, batch.items[next].chunk);
+            let mut end = head.at;
+            while let Some(item) = batch.items.get(next).filter(|i| i.chunk == chunk) {
+                end += item.len as u64;
+                if end + BLANK_MIN as u64 > segment.end() {
                     break;
                 }
-                bytes += item.len;
                 next += 1;
             }
-            self.write_group(head, &segment, batch, first..next, bytes)?;
+            self.write_group(head, &segment, batch, first..next)?;
         }
         Ok(())
     }
@@ -244,8 +267,7 @@ impl Inner {
         head: &mut Head,
         segment: &Segment,
         batch: &mut Batch,
-        group: std::ops::Range<usize>,
-        bytes: usize,
+        group: Range<usize>,
     ) -> Result<(), Error> {
         if let Some(item) = batch.items[group.clone()].iter().find(|i| i.queue.0.retired.load(Ordering::Acquire)) {
             return Err(Error::Retired { topic: item.queue.topic().to_string(), id: item.queue.id() });
@@ -253,17 +275,14 @@ impl Inner {
         let mut at = head.at;
         for item in &mut batch.items[group.clone()] {
             let queue_offset = if item.is_hidden() { 0 } else { item.queue.0.next.fetch_add(1, Ordering::Relaxed) };
-            let record = &mut batch.bytes[item.start..item.start + item.len];
+            let record = &mut batch.chunks[item.chunk][item.start..item.start + item.len];
             record::place(record, queue_offset, at as i64, head.store_ms);
             let log_end = at + item.len as u64;
             item.placed = Some(Appended { log_offset: at, log_end, queue_offset, store_ms: head.store_ms });
             at = log_end;
         }
-        let start = batch.items[group.start].start;
-        head.buffer.ensure(bytes);
-        head.buffer.push(&batch.bytes[start..start + bytes]);
-        if let Err(error) = self.write_log(segment, head.at, head.buffer.bytes()) {
-            head.buffer.discard();
+        let bytes = batch.take_bytes(&group);
+        if let Err(error) = self.write_log(segment, head.at, &bytes) {
             for item in &mut batch.items[group] {
                 if !item.is_hidden() {
                     item.queue.0.next.fetch_sub(1, Ordering::Relaxed);
@@ -272,11 +291,11 @@ impl Inner {
             }
             return Err(error);
         }
-        self.tail.push(head.at, head.buffer.freeze());
-        head.at = at;
+        self.stats.log_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.stats.records.fetch_add(group.len() as u64, Ordering::Relaxed);
+        self.tail.push(head.at, bytes);
+        head.at = at;
         self.index_group(&batch.items[group], at);
-        self.stats.log_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(())
     }
 

@@ -74,9 +74,10 @@ pub(crate) fn flush(inner: &Inner, target: u64) -> Result<(), Error> {
     inner.stats.flushes.fetch_add(1, Ordering::Relaxed);
     let took = began.elapsed().as_micros() as u64;
     inner.stats.flush_max_us.fetch_max(took, Ordering::Relaxed);
-    inner.durable.store(target, Ordering::Release);
+    // Shown first: who learns from the watermark that a message is stored finds it in its queue.
     let moved = lock(&inner.pending).take(target);
     inner.publish(moved.into_iter());
+    inner.durable.store(target, Ordering::Release);
     inner.tell_durable();
     Ok(())
 }

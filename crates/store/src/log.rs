@@ -190,3 +190,65 @@ impl Log {
         if n == buf.len() { Ok(()) } else { Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof)) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Faulty;
+
+    fn open(disk: &Faulty, configured: Option<u64>) -> Result<Log, Error> {
+        Log::open(Arc::new(disk.clone()), PathBuf::from("/s/commitlog"), configured)
+    }
+
+    fn bases(log: &Log) -> Vec<u64> {
+        log.segments().iter().map(|s| s.base).collect()
+    }
+
+    #[test]
+    fn a_file_that_was_made_ahead_is_used_and_not_made_twice() {
+        let disk = Faulty::healthy();
+        let log = open(&disk, Some(100)).unwrap();
+        log.roll(0).unwrap();
+        log.prepare(90).unwrap();
+        assert_eq!(bases(&log), [0], "made, but not in use");
+        let log = open(&disk, None).unwrap();
+        assert_eq!((bases(&log), log.segment_bytes), (vec![0, 100], 100));
+        log.prepare(90).unwrap();
+        assert_eq!(log.roll(100).unwrap().base, 100);
+        assert_eq!(bases(&log), [0, 100]);
+        log.prepare(110).unwrap();
+        assert_eq!(log.roll(200).unwrap().base, 200);
+        assert_eq!(bases(&log), [0, 100, 200]);
+    }
+
+    #[test]
+    fn odd_files_are_refused_by_name() {
+        let says = |make: &dyn Fn(&Faulty)| {
+            let disk = Faulty::healthy();
+            open(&disk, Some(100)).unwrap().roll(0).unwrap();
+            make(&disk);
+            open(&disk, None).err().map(|e| e.to_string())
+        };
+        let file = |disk: &Faulty, name: &str, len: u64| {
+            disk.open(&Path::new("/s/commitlog").join(name), Open::Create).unwrap().set_len(len).unwrap();
+        };
+        let name = "/s/commitlog/00000000000000000";
+        let expected = |rest: &str| Some(format!("{name}{rest}"));
+        assert_eq!(
+            says(&|disk| file(disk, "00000000000000000100", 99)),
+            expected("100: 99 bytes from offset 100, but files here have 100 bytes and this one starts at 100")
+        );
+        assert_eq!(
+            says(&|disk| file(disk, "00000000000000000300", 100)),
+            expected("300: 100 bytes from offset 300, but files here have 100 bytes and this one starts at 100")
+        );
+        assert!(
+            says(&|disk| file(disk, "x.tmp", 1)).is_some_and(|e| e.starts_with("/s/commitlog/x.tmp: not a commit"))
+        );
+        assert_eq!(says(&|disk| file(disk, "00000000000000000100", 0)), None, "a crash leaves this");
+        let disk = Faulty::healthy();
+        open(&disk, Some(100)).unwrap().roll(0).unwrap();
+        let error = open(&disk, Some(200)).err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(error.starts_with("mappedFileSizeCommitLog=200 contradicts"), "{error}");
+    }
+}

@@ -312,6 +312,39 @@ mod tests {
         files.write(&queue, 7, &[entry(7)]).unwrap();
         assert_eq!(files.entry("t", 0, 6).unwrap(), Some(Entry::FILLER));
         assert_eq!(files.range("t", 0, 0, 10_000).unwrap(), (7, 8));
+        // A crash left the file and not what was in it.
+        let path = Path::new("/s/consumequeue/t/0/00000000000000000100");
+        files.disk.open(path, Open::Write).unwrap().write_all_at(&[0; 100], 0).unwrap();
+        assert_eq!(files.range("t", 0, 0, 10_000).unwrap(), (5, 5));
+        files.write(&queue, 7, &[entry(7)]).unwrap();
+        assert_eq!(files.range("t", 0, 0, 10_000).unwrap(), (7, 8));
+    }
+
+    #[test]
+    fn a_filler_for_a_damaged_message_does_not_move_the_start() {
+        for damaged in 0..13 {
+            let files = files(100);
+            let queue = Queue::new("t".into(), 0, 0, 0);
+            let at = |n| if n == damaged { Entry::FILLER } else { entry(n) };
+            files.write(&queue, 0, &(0..13).map(at).collect::<Vec<_>>()).unwrap();
+            let first = i64::from(damaged == 0);
+            assert_eq!(files.range("t", 0, 0, 10_000).unwrap(), (first, 13), "{damaged}");
+            let expired = if damaged == 4 { 5 } else { 4 };
+            assert_eq!(files.range("t", 0, 400, 10_000).unwrap(), (expired, 13), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_reads_as_never_written() {
+        let files = files(100);
+        let queue = Queue::new("t".into(), 0, 0, 0);
+        files.write(&queue, 0, &(0..13).map(entry).collect::<Vec<_>>()).unwrap();
+        files.cut("t", 0, 3).unwrap();
+        assert_eq!(files.range("t", 0, 0, 10_000).unwrap(), (0, 3));
+        assert_eq!(files.entry("t", 0, 2).unwrap(), Some(entry(2)));
+        for n in 3..13 {
+            assert!(!files.entry("t", 0, n).unwrap().unwrap().is_written(), "{n}");
+        }
     }
 
     #[test]

@@ -1,14 +1,11 @@
 //! The end of the commit log in memory, so that consumers that keep up never touch a file.
 //!
-//! The appender copies each group into the open 1 MiB buffer, writes it from there and freezes it: chunks share the
-//! buffer's memory, readers hold slices of it. Bounded by `limit` bytes; older chunks are dropped.
+//! A chunk is what one write call wrote; readers hold slices of it. Bounded by `limit` bytes; older chunks are dropped.
 
 use std::collections::VecDeque;
 use std::sync::{PoisonError, RwLock};
 
-use bytes::{Bytes, BytesMut};
-
-const BUFFER: usize = 1 << 20;
+use bytes::Bytes;
 
 pub(crate) struct Tail {
     chunks: RwLock<Chunks>,
@@ -20,36 +17,6 @@ struct Chunks {
     /// In order of offset; a gap where a file ended in a filler.
     list: VecDeque<(u64, Bytes)>,
     bytes: usize,
-}
-
-/// The buffer that the appender fills; belongs to whoever holds the append lock.
-#[derive(Default)]
-pub(crate) struct OpenBuffer(BytesMut);
-
-impl OpenBuffer {
-    /// Room for `len` bytes in one piece.
-    pub(crate) fn ensure(&mut self, len: usize) {
-        if self.0.capacity() - self.0.len() < len {
-            debug_assert!(self.0.is_empty());
-            self.0 = BytesMut::with_capacity(BUFFER.max(len));
-        }
-    }
-
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    pub(crate) fn freeze(&mut self) -> Bytes {
-        self.0.split().freeze()
-    }
-
-    pub(crate) fn discard(&mut self) {
-        self.0.clear();
-    }
 }
 
 impl Tail {

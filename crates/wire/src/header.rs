@@ -11,6 +11,8 @@ use std::borrow::Cow;
 use crate::DecodeError;
 use crate::frame::{FLAG_ONEWAY, FLAG_RESPONSE};
 
+/// Bytes of a string that are looked at one by one.
+const SHORT: usize = 24;
 /// How deep a value that we skip may be nested.
 const DEPTH_MAX: usize = 32;
 
@@ -337,17 +339,30 @@ impl<'a> Scan<'a> {
         let start = self.at;
         let bytes = self.text.as_bytes();
         let mut escaped = false;
+        let mut at = start;
         loop {
-            let rest = bytes.get(self.at..).unwrap_or_default();
-            let Some(i) = memchr::memchr2(b'"', b'\\', rest) else { return Err(self.fail("a string does not end")) };
-            self.at += i + 1;
-            if rest[i] == b'"' {
-                let raw = self.text.get(start..self.at - 1).ok_or_else(|| self.fail("a string is cut"))?;
-                return Ok(RawStr { raw, escaped });
+            // Most strings are a few bytes: looking at them one by one beats a search that has to be set up.
+            match bytes.get(at) {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escaped = true;
+                    at += 2;
+                }
+                Some(_) if at - start == SHORT => {
+                    let rest = bytes.get(at..).unwrap_or_default();
+                    at += memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+                    if bytes.get(at) == Some(&b'\\') {
+                        escaped = true;
+                        at += 2;
+                    }
+                }
+                Some(_) => at += 1,
+                None => return Err(self.fail("a string does not end")),
             }
-            escaped = true;
-            self.at += 1;
         }
+        self.at = at + 1;
+        let raw = self.text.get(start..at).ok_or_else(|| self.fail("a string is cut"))?;
+        Ok(RawStr { raw, escaped })
     }
 
     /// A number, a literal: everything up to the next delimiter.

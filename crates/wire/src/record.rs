@@ -52,6 +52,13 @@ pub struct Draft<'a> {
 }
 
 impl Draft<'_> {
+    /// Bytes that [`Draft::encode`] will write.
+    pub fn encoded_len(&self) -> usize {
+        let v6 = usize::from(self.born_host.is_ipv6()) + usize::from(self.store_host.is_ipv6());
+        let v2 = usize::from(self.topic.len() > 127);
+        FIXED_V4_V1 + v2 + 12 * v6 + self.body.len() + self.topic.len() + self.properties.len()
+    }
+
     /// Appends the record to `out` and returns its length. The offsets and the store time are zero until [`place`].
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<usize, DecodeError> {
         if self.properties.len() > properties::LEN_MAX {
@@ -406,6 +413,7 @@ mod tests {
             (d.queue_id, d.flag, d.reconsume_times, d.prepared_offset) = (queue_id, flag, rt, po);
             let mut out = Vec::new();
             let len = d.encode(&mut out).unwrap();
+            prop_assert_eq!(len, d.encoded_len());
             place(&mut out, qo, lo, ts);
             let r = Record::parse(&out).unwrap();
             prop_assert_eq!(r.len(), len);

@@ -117,7 +117,6 @@ impl ProcessQueue {
     pub(crate) fn correct(&self, offset: i64) {
         let mut state = self.state();
         state.dropped = true;
-        state.handed_out = None;
         state.consumed = Some(offset);
     }
 

@@ -107,8 +107,8 @@ pub async fn dead_addr() -> String {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string()
 }
 
-/// The answer of a name server: brokers by name and address, with one queue each.
-pub fn route(brokers: &[(&str, &str)]) -> Option<Answer> {
+/// The answer of a name server: brokers by name and address, with `queues` queues each.
+pub fn route(brokers: &[(&str, &str)], queues: i32) -> Option<Answer> {
     let broker = |(name, addr): &(&str, &str)| BrokerData {
         broker_addrs: BTreeMap::from([(0, addr.to_string())]),
         broker_name: name.to_string(),
@@ -117,8 +117,8 @@ pub fn route(brokers: &[(&str, &str)]) -> Option<Answer> {
     let queue = |(name, _): &(&str, &str)| QueueData {
         broker_name: name.to_string(),
         perm: 6,
-        read_queue_nums: 1,
-        write_queue_nums: 1,
+        read_queue_nums: queues,
+        write_queue_nums: queues,
         topic_sys_flag: 0,
     };
     let route = TopicRouteData {
@@ -130,12 +130,16 @@ pub fn route(brokers: &[(&str, &str)]) -> Option<Answer> {
 }
 
 pub async fn name_server(brokers: Vec<(&'static str, String)>) -> Fake {
+    name_server_of(brokers, 1).await
+}
+
+pub async fn name_server_of(brokers: Vec<(&'static str, String)>, queues: i32) -> Fake {
     Fake::start(move |request| {
         if request.field("topic").starts_with("%RETRY%") {
             return Answer::code(ResponseCode::TOPIC_NOT_EXIST);
         }
         let brokers: Vec<_> = brokers.iter().map(|(name, addr)| (*name, addr.as_str())).collect();
-        route(&brokers)
+        route(&brokers, queues)
     })
     .await
 }

@@ -7,6 +7,8 @@
 //! the two); of each directory everything up to its last sync, and of later creations, removals and renames each or
 //! not, by a coin (a directory that goes takes along what is in it). A rename never loses both names' content.
 
+mod survive;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -103,75 +105,6 @@ impl Faulty {
     pub fn power_is_lost(&self) -> bool {
         let state = self.state();
         state.lose_power_at.is_some_and(|at| state.ops > at)
-    }
-
-    /// A healthy disk with what a power cut now would leave.
-    pub fn surviving(&self) -> Self {
-        let mut state = self.state();
-        let mut kept = State { seed: state.seed, ..State::default() };
-        for dir in state.dirs.clone() {
-            let is_kept = state.kept_dirs.contains(&dir) || dir.parent().is_none() || state.coin();
-            // In order: those above come first.
-            if is_kept && dir.parent().is_none_or(|above| kept.dirs.contains(above)) {
-                kept.dirs.insert(dir);
-            }
-        }
-        kept.kept_dirs = kept.dirs.clone();
-        kept.files = state.files.clone();
-        for inode in 0..kept.files.len() {
-            let file = &mut kept.files[inode];
-            let mut after = file.synced.clone();
-            let len_is_lost = file.set_len.is_some() && state.coin();
-            if let Some(len) = file.set_len.filter(|_| !len_is_lost) {
-                after.resize(len, 0);
-            }
-            for sector in std::mem::take(&mut file.dirty) {
-                if len_is_lost && sector * SECTOR >= after.len() {
-                    continue;
-                }
-                if state.coin() {
-                    let range = sector * SECTOR..((sector + 1) * SECTOR).min(file.now.len());
-                    if let Some(bytes) = file.now.get(range.clone()) {
-                        after.resize(after.len().max(range.end), 0);
-                        after[range].copy_from_slice(bytes);
-                    }
-                }
-            }
-            // The length is metadata: the new one or the old one.
-            if !len_is_lost && state.coin() {
-                after.resize(file.now.len(), 0);
-            }
-            file.now = after.clone();
-            file.synced = after;
-            file.set_len = None;
-        }
-        let all: BTreeSet<PathBuf> = state.names.keys().chain(state.kept_names.keys()).cloned().collect();
-        for path in all {
-            let (old, new) = (state.kept_names.get(&path).copied(), state.names.get(&path).copied());
-            let pick = if old == new || state.coin() { new } else { old };
-            // A renamed file keeps one of its names.
-            let renamed_away = new.is_none() && old.is_some_and(|o| state.names.values().any(|n| *n == o));
-            let is_in_dir = path.parent().is_some_and(|dir| kept.dirs.contains(dir));
-            if let Some(inode) = if renamed_away { old } else { pick }.filter(|_| is_in_dir) {
-                kept.names.insert(path, inode);
-            }
-        }
-        kept.kept_names = kept.names.clone();
-        Self { state: Arc::new(Mutex::new(kept)) }
-    }
-
-    /// A disk of its own with everything that was written, synced or not: what a process that is killed leaves.
-    pub fn surviving_kill(&self) -> Self {
-        let state = self.state();
-        let kept = State {
-            files: state.files.clone(),
-            names: state.names.clone(),
-            kept_names: state.kept_names.clone(),
-            dirs: state.dirs.clone(),
-            seed: state.seed,
-            ..State::default()
-        };
-        Self { state: Arc::new(Mutex::new(kept)) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
