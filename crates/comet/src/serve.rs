@@ -63,7 +63,11 @@ pub fn serve(args: ServeArgs) -> anyhow::Result<()> {
 
 pub fn namesrv(args: NamesrvArgs) -> anyhow::Result<()> {
     log::start();
-    let config = settings::configure(Role::NameServer, &[], &args.common)?;
+    let mut config = settings::configure(Role::NameServer, &[], &args.common)?;
+    if let (Some(file), "") = (&args.common.config, config.str("configStorePath")) {
+        // As in Java, changes by request go into the file that the configuration came from.
+        config.set("configStorePath", &file.to_string_lossy())?;
+    }
     if args.common.print_config {
         return print_config(&config);
     }

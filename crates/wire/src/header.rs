@@ -3,7 +3,7 @@
 //! JSON      `{"code":..,"extFields":{..},"flag":..,"language":"..","opaque":..,"remark":"..","version":..}`, any order, unknown keys skipped
 //! ROCKETMQ  code 2, language 1, version 2, opaque 4, flag 4, remark 4+n, ext 4+n of (key 2+n, value 4+n)
 //!
-//! [`ExtFields`] is a checked view: iterating it allocates only where a JSON string has escapes.
+//! [`ExtFields`] is a view: iterating it allocates only where a JSON string has escapes.
 //! Java: `RemotingCommand`, `RocketMQSerializable`, `RemotingSerializable`.
 
 use std::borrow::Cow;
@@ -88,7 +88,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// The custom fields of a header: a view that was checked when the header was decoded.
+/// The custom fields of a header: a view. An iteration ends at the first thing that is no field ([`ExtIter::finish`]).
 #[derive(Debug, Clone, Copy)]
 pub enum ExtFields<'a> {
     None,
@@ -110,6 +110,18 @@ impl<'a> ExtFields<'a> {
 
 pub struct ExtIter<'a> {
     rest: ExtFields<'a>,
+}
+
+impl ExtIter<'_> {
+    /// Fails if the iteration ended at something that is no field.
+    pub fn finish(self) -> Result<(), DecodeError> {
+        let rest = match self.rest {
+            ExtFields::None => 0,
+            ExtFields::Json(text) => text.trim_ascii().len(),
+            ExtFields::Compact(bytes) => bytes.len(),
+        };
+        if rest == 0 { Ok(()) } else { Err(DecodeError::Header { what: "extFields: not a list of keys and texts, from its end", at: rest }) }
+    }
 }
 
 impl<'a> Iterator for ExtIter<'a> {
@@ -174,10 +186,14 @@ fn decode_json(header: &[u8]) -> Result<Head<'_>, DecodeError> {
         ext: ExtFields::None,
         remark: None,
     };
-    scan.expect(b'{')?;
-    scan.skip_space();
-    if scan.peek() == Some(b'}') {
-        return Ok(head);
+    if let Some((code, ext, after)) = as_fastjson_writes(text) {
+        (head.code, head.ext, scan.at) = (code, ext, after);
+    } else {
+        scan.expect(b'{')?;
+        scan.skip_space();
+        if scan.peek() == Some(b'}') {
+            return Ok(head);
+        }
     }
     loop {
         scan.skip_space();
@@ -202,6 +218,20 @@ fn decode_json(header: &[u8]) -> Result<Head<'_>, DecodeError> {
     }
     scan.skip_space();
     if scan.peek().is_some() { Err(scan.fail("text behind the header object")) } else { Ok(head) }
+}
+
+/// The start of a header in the order that Java and most others write: code, extFields, then flag. Returns code, fields and
+/// where the key `flag` starts. The bytes `},"flag":` cannot stand inside of a string (its quotes would be escaped), so the
+/// fields need not be looked at to find their end; who reads them finds out whether they are well-formed.
+fn as_fastjson_writes(text: &str) -> Option<(i32, ExtFields<'_>, usize)> {
+    let rest = text.strip_prefix("{\"code\":")?;
+    let (code, rest) = rest.split_once(',')?;
+    let fields = rest.strip_prefix("\"extFields\":{")?;
+    let end = memchr::memmem::rfind(fields.as_bytes(), b"},\"flag\":")?;
+    let (fields, _) = fields.split_at_checked(end)?;
+    let after = text.len() - rest.len() + "\"extFields\":{".len() + end + "},".len();
+    let ext = if fields.is_empty() { ExtFields::None } else { ExtFields::Json(fields) };
+    Some((code.parse().ok()?, ext, after))
 }
 
 fn decode_compact(header: &[u8]) -> Result<Head<'_>, DecodeError> {
@@ -591,6 +621,28 @@ mod tests {
         assert_eq!(fields, ["topic=Té😀\n", "n=12", "b=true"]);
         assert_eq!(head.ext.find("n").as_deref(), Some("12"));
         assert_eq!(head.ext.find("z"), None);
+    }
+
+    #[test]
+    fn the_usual_order_takes_the_short_way_and_means_the_same() {
+        let fields = r#""a":"x","i":"K\u0001},\"flag\":9\u0002","e":"-3""#;
+        let tail = r#""flag":2,"language":"JAVA","opaque":5,"serializeTypeCurrentRPC":"JSON","version":475}"#;
+        let usual = format!(r#"{{"code":310,"extFields":{{{fields}}},{tail}"#);
+        let other = format!(r#"{{ "code":310,"extFields":{{{fields}}},{tail}"#);
+        assert!(as_fastjson_writes(&usual).is_some() && as_fastjson_writes(&other).is_none());
+        let seen = |text: &str| {
+            let head = decode(SerializeType::Json, text.as_bytes()).unwrap();
+            let mut iter = head.ext.iter();
+            let list: Vec<String> = iter.by_ref().map(|(k, v)| format!("{k}={v}")).collect();
+            iter.finish().unwrap();
+            (head.code, head.flag, head.opaque, head.version, list)
+        };
+        assert_eq!(seen(&usual), seen(&other));
+        assert_eq!(seen(&usual).4, ["a=x", "i=K\u{1}},\"flag\":9\u{2}", "e=-3"]);
+        let broken = decode(SerializeType::Json, br#"{"code":310,"extFields":{"a":"x",5},"flag":0}"#).unwrap();
+        let mut iter = broken.ext.iter();
+        assert_eq!(iter.by_ref().count(), 1);
+        assert!(iter.finish().is_err());
     }
 
     #[test]

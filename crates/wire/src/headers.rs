@@ -88,7 +88,8 @@ macro_rules! headers {
 
             pub fn decode(ext: &ExtFields<'a>) -> Result<Self, DecodeError> {
                 $(let mut $field: Option<$type> = None;)*
-                for (key, value) in ext.iter() {
+                let mut fields = ext.iter();
+                for (key, value) in fields.by_ref() {
                     match key.as_ref() {
                         $($key => {
                             let parsed = <$type as Value<'a>>::parse(&value);
@@ -99,6 +100,7 @@ macro_rules! headers {
                         _ => {}
                     }
                 }
+                fields.finish()?;
                 Ok(Self::new($(
                     $field.or_else(<$type as Value<'a>>::absent).ok_or(DecodeError::MissingField { field: $key })?
                 ),*))
