@@ -161,8 +161,12 @@ impl QueueFiles {
             }
             other => other?,
         };
-        let there = if create { file.size()? } else { self.file_bytes };
+        let there = file.size()?;
         if there < self.file_bytes {
+            if !create {
+                // Left so by a crash; kept open, it would never get its length.
+                return Ok(file);
+            }
             file.set_len(self.file_bytes)?;
             self.bytes.fetch_add(self.file_bytes - there, Ordering::Relaxed);
         }
@@ -332,6 +336,19 @@ mod tests {
             let expired = if damaged == 4 { 5 } else { 4 };
             assert_eq!(files.range("t", 0, 400, 10_000).unwrap(), (expired, 13), "{damaged}");
         }
+    }
+
+    #[test]
+    fn a_file_that_a_crash_left_short_gets_its_length() {
+        let files = files(100);
+        let queue = Queue::new("t".into(), 0, 0, 0);
+        files.write(&queue, 0, &[entry(0)]).unwrap();
+        let path = Path::new("/s/consumequeue/t/0/00000000000000000100");
+        files.disk.open(path, Open::Create).unwrap();
+        assert_eq!(files.entry("t", 0, 5).unwrap(), None);
+        files.write(&queue, 1, &(1..6).map(entry).collect::<Vec<_>>()).unwrap();
+        assert_eq!(files.disk.open(path, Open::Read).unwrap().size().unwrap(), 100);
+        assert_eq!((files.bytes(), files.range("t", 0, 0, 10_000).unwrap()), (200, (0, 6)));
     }
 
     #[test]

@@ -7,6 +7,20 @@ use std::sync::{Arc, Mutex};
 use super::{Faulty, Inode, SECTOR, State};
 
 impl Faulty {
+    /// A disk of its own with everything that was written, synced or not: what a process that is killed leaves.
+    pub fn surviving_kill(&self) -> Self {
+        let state = self.state();
+        let kept = State {
+            files: state.files.clone(),
+            names: state.names.clone(),
+            kept_names: state.kept_names.clone(),
+            dirs: state.dirs.clone(),
+            seed: state.seed,
+            ..State::default()
+        };
+        Self { state: Arc::new(Mutex::new(kept)) }
+    }
+
     /// A healthy disk with what a power cut now would leave.
     pub fn surviving(&self) -> Self {
         let mut state = self.state();
