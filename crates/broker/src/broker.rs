@@ -21,6 +21,7 @@ use cometmq_wire::message_id::UniqueIds;
 use tokio::sync::Notify;
 
 use crate::clients::{Changed, Clients};
+use crate::delay::Delays;
 use crate::groups::Groups;
 use crate::heartbeat;
 use crate::offsets::Offsets;
@@ -63,6 +64,7 @@ pub struct Broker {
     pub(crate) offsets: Offsets,
     pub(crate) clients: Clients,
     pub(crate) queue_locks: QueueLocks,
+    pub(crate) delays: Delays,
     pub(crate) unique_ids: UniqueIds,
     pub(crate) started_ms: i64,
     /// Messages handed out.
@@ -84,6 +86,7 @@ impl Broker {
     ) -> Result<Arc<Self>, OpenError> {
         let options = store_options(&config)?;
         let root = options.root.clone();
+        let levels = options.delay_levels_ms.clone();
         // A broker of its own memory: what was acknowledged before the crash must not be cut by what comes later.
         let crashed = disk.open(&root.join("abort"), cometmq_store::disk::Open::Read).is_ok();
         let store = Arc::new(Store::open(options, disk.clone(), clock.clone())?);
@@ -95,7 +98,8 @@ impl Broker {
             let queue = topics.find(topic)?.queue(queue, &store)?.ok()?;
             crashed.then(|| queue.end())
         };
-        let offsets = Offsets::load(disk, &root, end_of)?;
+        let offsets = Offsets::load(disk.clone(), &root, end_of)?;
+        let delays = Delays::load(disk, &root, levels, &store)?;
         let started_ms = clock.now_ms();
         Ok(Arc::new(Self {
             name: config.str("brokerName").to_string(),
@@ -111,6 +115,7 @@ impl Broker {
             offsets,
             clients: Clients::default(),
             queue_locks: QueueLocks::default(),
+            delays,
             started_ms,
             pulled: AtomicU64::new(0),
             rates: Rates::default(),

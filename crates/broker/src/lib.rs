@@ -21,6 +21,8 @@ mod queue_locks;
 mod shard;
 mod request;
 mod send;
+mod send_back;
+mod delay;
 mod pull;
 mod parked;
 mod durability;

@@ -87,6 +87,10 @@ impl Parked {
 
 impl BrokerShard {
     pub(crate) fn park(self: &Rc<Self>, call: PullCall, park_for: Duration) {
+        if call.asker.conn.is_closing() {
+            // It went away during a read elsewhere, and its polls are forgotten already.
+            return;
+        }
         if self.parked.len() >= PARKED_MAX {
             let remark = format!("[OVERLOAD]system busy, {PARKED_MAX} pulls wait on this shard already");
             call.asker.refuse(&mut call.asker.conn.out(), &Reject::new(ResponseCode::SYSTEM_BUSY, remark));
@@ -151,15 +155,21 @@ impl BrokerShard {
         }
     }
 
-    /// A poll that waited so long that its messages left memory: read where it may block; it may be parked again.
+    /// A poll whose messages or entries left memory: read where it may block; it may be parked again.
     fn answer_cold(self: &Rc<Self>, id: u64) {
-        let Some((call, deadline)) = self.parked.polls.borrow_mut().remove(id) else { return };
+        let Some((mut call, deadline)) = self.parked.polls.borrow_mut().remove(id) else { return };
         let shard = self.clone();
         tokio::task::spawn_local(async move {
             let asker = call.asker.clone();
+            let read = shard.read_cold(&call).await;
             let left = deadline.saturating_duration_since(Instant::now());
-            if let Err(reject) = shard.read_cold_and_answer(call, Some(left)).await {
-                asker.refuse(&mut asker.conn.out(), &reject);
+            match read {
+                Ok(Read { status: Status::NoMatch, next, .. }) => {
+                    call.offset = next;
+                    shard.park(call, left);
+                }
+                Ok(read) => shard.answer_or_park(call, &read, Some(left)),
+                Err(reject) => asker.refuse(&mut asker.conn.out(), &reject),
             }
             asker.conn.flush();
         });

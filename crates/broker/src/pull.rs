@@ -76,7 +76,7 @@ impl BrokerShard {
         self.read_and_answer(call, park_for)
     }
 
-    fn create_group_then_again(self: &Rc<Self>, group: &str) -> Result<Step, Reject> {
+    pub(crate) fn create_group_then_again(self: &Rc<Self>, group: &str) -> Result<Step, Reject> {
         if !self.broker.settings.load().auto_create_subscription_group {
             return Err(Reject::no_group(group));
         }
@@ -172,24 +172,24 @@ impl BrokerShard {
         Ok(self.broker.store.read(&call.queue, call.offset, &call.limits, wait, &|code| call.filter.matches(code))?)
     }
 
-    pub(crate) async fn read_cold_and_answer(
-        self: &Rc<Self>,
-        call: PullCall,
-        park_for: Option<Duration>,
-    ) -> Result<(), Reject> {
+    async fn read_cold_and_answer(self: &Rc<Self>, call: PullCall, park_for: Option<Duration>) -> Result<(), Reject> {
+        let read = self.read_cold(&call).await?;
+        self.answer_or_park(call, &read, park_for);
+        Ok(())
+    }
+
+    /// Reads where it may wait for the disk.
+    pub(crate) async fn read_cold(&self, call: &PullCall) -> Result<Read, Reject> {
         let (store, queue, filter) = (self.broker.store.clone(), call.queue.clone(), call.filter.clone());
         let (offset, limits) = (call.offset, call.limits);
         let reading = tokio::task::spawn_blocking(move || {
             store.read(&queue, offset, &limits, Wait::Yes, &|code| filter.matches(code))
         });
-        let read = reading
-            .await
-            .map_err(|e| Reject::new(ResponseCode::SYSTEM_ERROR, format!("a bug: reading panicked: {e}")))??;
-        self.answer_or_park(call, &read, park_for);
-        Ok(())
+        let read = reading.await;
+        Ok(read.map_err(|e| Reject::new(ResponseCode::SYSTEM_ERROR, format!("a bug: reading panicked: {e}")))??)
     }
 
-    fn answer_or_park(self: &Rc<Self>, call: PullCall, read: &Read, park_for: Option<Duration>) {
+    pub(crate) fn answer_or_park(self: &Rc<Self>, call: PullCall, read: &Read, park_for: Option<Duration>) {
         let nothing_new = matches!(read.status, Status::AtEnd) || (read.status == Status::Empty && call.offset == 0);
         match park_for {
             Some(park_for) if nothing_new => self.park(call, park_for),

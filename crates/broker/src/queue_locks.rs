@@ -52,6 +52,12 @@ impl QueueLocks {
         }
     }
 
+    /// Whether any queue of the group is locked. Java: `isLockAllExpired`.
+    pub(crate) fn is_locked(&self, group: &str, now_ms: i64) -> bool {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.get(group).is_some_and(|locks| locks.values().any(|(_, at)| now_ms - at <= LOCK_MS))
+    }
+
     /// Forgets expired locks, so that groups that are gone cost nothing.
     pub(crate) fn expire(&self, now_ms: i64) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);

@@ -30,6 +30,7 @@ impl BrokerShard {
             RequestCode::GET_CONSUMER_LIST_BY_GROUP => self.consumer_list(asker, frame, out),
             RequestCode::GET_CONSUMER_CONNECTION_LIST => self.consumer_connections(asker, frame, out),
             RequestCode::GET_CONSUME_STATS => self.consume_stats(asker, frame),
+            RequestCode::CONSUMER_SEND_MSG_BACK => self.send_back(asker, frame, out),
             RequestCode::SEARCH_OFFSET_BY_TIMESTAMP => self.search_offset(asker, frame),
             RequestCode::GET_MAX_OFFSET => self.max_offset(asker, frame, out),
             RequestCode::GET_MIN_OFFSET => self.min_offset(asker, frame, out),

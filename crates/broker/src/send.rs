@@ -13,7 +13,9 @@ use cometmq_wire::headers::{SendAnswer, SendV1, SendV2};
 use cometmq_wire::record::{self, Draft};
 use cometmq_wire::{Frame, RequestCode, ResponseCode, message_id, names, properties};
 
+use crate::broker::Broker;
 use crate::error::Reject;
+use crate::send_back::DLQ_QUEUES;
 use crate::shard::{After, Asker, BrokerShard, Step};
 use crate::topics::Topic;
 
@@ -48,14 +50,14 @@ impl BrokerShard {
             _ => SendV2::decode(&frame.head.ext)?,
         };
         let is_batch = frame.head.code == RequestCode::SEND_BATCH_MESSAGE.0 || header.batch == Some(true);
-        let topic = match self.topic_for_send(&header)? {
+        let (topic, is_dead) = match self.topic_for_send(&header)? {
             Ok(topic) => topic,
             Err(create) => return Ok(create),
         };
-        let queue_id = pick_queue(&header, &topic, asker)?;
+        let queue_id = if is_dead { 0 } else { pick_queue(&header, &topic, asker)? };
         let queue =
             topic.queue(queue_id, &self.broker.store).ok_or_else(|| illegal_queue(queue_id, &topic, asker))??;
-        let sending = Sending { header: &header, queue: &queue, asker };
+        let sending = Sending { header: &header, topic: topic.name(), queue: &queue, asker, is_dead };
         let first = batch.len();
         let (transaction_id, wait) = if is_batch {
             self.add_batch(&sending, frame.body, batch)?
@@ -66,8 +68,9 @@ impl BrokerShard {
         Ok(Step::Append(Pending { asker, queue_id, first, count: batch.len() - first, transaction_id, wait }))
     }
 
-    /// The topic, or the step that creates it and comes back.
-    fn topic_for_send(self: &Rc<Self>, header: &SendV2<'_>) -> Result<Result<Arc<Topic>, Step>, Reject> {
+    /// The topic (and whether it is the dead letters instead of a retry topic), or the step that creates it and comes back.
+    #[allow(clippy::type_complexity)]
+    fn topic_for_send(self: &Rc<Self>, header: &SendV2<'_>) -> Result<Result<(Arc<Topic>, bool), Step>, Reject> {
         names::check_topic(&header.topic)?;
         if names::is_send_forbidden(&header.topic) {
             let remark = format!("Sending message to topic[{}] is forbidden.", header.topic);
@@ -78,16 +81,38 @@ impl BrokerShard {
             let remark = format!("the broker[{}] sending message is forbidden", self.broker.address.ip());
             return Err(Reject::new(ResponseCode::NO_PERMISSION, remark));
         }
-        if let Some(topic) = self.broker.topics.find(&header.topic) {
-            return Ok(Ok(topic));
+        let dead_letters = match header.topic.strip_prefix(names::RETRY_PREFIX) {
+            Some(group) if self.broker.groups.find(group).is_none() => {
+                return self.create_group_then_again(group).map(Err);
+            }
+            Some(group) => self.dead_letters(group, header),
+            None => None,
+        };
+        let name = dead_letters.as_deref().unwrap_or(&header.topic);
+        if let Some(topic) = self.broker.topics.find(name) {
+            return Ok(Ok((topic, dead_letters.is_some())));
         }
-        let auto = settings.auto_create_topic_enable;
-        self.broker.topics.auto_create(&header.topic, &header.default_topic, header.default_topic_queue_nums, auto)?;
+        if dead_letters.is_some() {
+            self.broker.topics.create_retry(name, DLQ_QUEUES);
+        } else {
+            let auto = settings.auto_create_topic_enable;
+            self.broker.topics.auto_create(name, &header.default_topic, header.default_topic_queue_nums, auto)?;
+        }
         let broker = self.broker.clone();
         Ok(Err(Step::Later(Box::pin(async move {
             broker.topics_changed().await?;
             Ok(After::Again)
         }))))
+    }
+
+    /// The dead-letter topic, if a message that is sent to a retry topic belongs there: it came back too often, or the group
+    /// consumes in order and has done its retries itself. Java: `handleRetryAndDLQ`.
+    fn dead_letters(&self, group: &str, header: &SendV2<'_>) -> Option<String> {
+        let config = self.broker.groups.find(group)?;
+        let times_max = header.max_reconsume_times.unwrap_or(config.retry_max_times);
+        let is_ordered = self.broker.queue_locks.is_locked(group, self.broker.clock.now_ms());
+        let is_dead = header.reconsume_times.unwrap_or(0) > times_max || is_ordered;
+        is_dead.then(|| names::dlq_topic(group))
     }
 
     fn add_single(
@@ -97,7 +122,7 @@ impl BrokerShard {
         batch: &mut Batch,
     ) -> Result<(Option<String>, bool), Reject> {
         let given = sending.header.properties.as_deref().unwrap_or_default();
-        let facts = check_properties(given, sending.header.sys_flag)?;
+        let facts = Facts::of(given, sending.header.sys_flag)?;
         self.check_body(body)?;
         let settings = self.broker.settings.load();
         let mut text = self.properties.borrow_mut();
@@ -114,11 +139,17 @@ impl BrokerShard {
         properties::push(&mut text, properties::MSG_REGION, &settings.region_id);
         properties::push(&mut text, properties::TRACE_ON, settings.trace_on);
         properties::push(&mut text, properties::CLUSTER, &self.broker.cluster);
-        batch.push(&self.draft(sending, sending.header.flag, body, &text), sending.queue)?;
+        let level = if sending.is_dead { 0 } else { facts.delay_level };
+        let draft = self.draft(sending, sending.header.flag, body, &text);
+        if level > 0 {
+            self.broker.push(&draft, level, batch)?;
+        } else {
+            batch.push(&draft, sending.queue)?;
+        }
         Ok((Some(unique), facts.wait))
     }
 
-    /// Each message of a batch becomes a record of its own, with the batch's properties behind its own.
+    /// Each message of a batch becomes a record of its own, with just the properties that it has in the batch.
     fn add_batch(
         &self,
         sending: &Sending<'_>,
@@ -133,29 +164,21 @@ impl BrokerShard {
         if names::is_retry_topic(&header.topic) {
             return illegal(format!("batch request does not support retry group {}", header.topic));
         }
-        let settings = self.broker.settings.load();
-        if body.len() > settings.max_message_size {
-            return illegal(format!("message body size over limit: {} > {}", body.len(), settings.max_message_size));
+        self.check_body(body)?;
+        let facts = Facts::of(header.properties.as_deref().unwrap_or_default(), header.sys_flag)?;
+        if facts.delay_level > 0 {
+            return illegal("a batch cannot be delayed".to_string());
         }
-        let given = header.properties.as_deref().unwrap_or_default();
-        let facts = check_properties(given, header.sys_flag)?;
-        let mut common = String::new();
-        copy_properties(given, &mut common);
-        properties::push(&mut common, properties::MSG_REGION, &settings.region_id);
-        properties::push(&mut common, properties::TRACE_ON, settings.trace_on);
-        properties::push(&mut common, properties::CLUSTER, &self.broker.cluster);
-        let mut text = self.properties.borrow_mut();
         let mut count = 0;
         for item in record::batch_items(body) {
             let item = item?;
-            check_properties(item.properties, header.sys_flag)?;
+            if Facts::of(item.properties, header.sys_flag)?.delay_level > 0 {
+                return illegal(format!("message {count} of the batch is delayed"));
+            }
             if item.body.is_empty() {
                 return illegal(format!("message {count} of the batch has an empty body"));
             }
-            text.clear();
-            copy_properties(item.properties, &mut text);
-            text.push_str(&common);
-            batch.push(&self.draft(sending, item.flag, item.body, &text), sending.queue)?;
+            batch.push(&self.draft(sending, item.flag, item.body, item.properties), sending.queue)?;
             count += 1;
             if count > BATCH_MAX {
                 return illegal(format!("a batch of more than {BATCH_MAX} messages"));
@@ -183,7 +206,7 @@ impl BrokerShard {
     fn draft<'a>(&self, sending: &'a Sending<'_>, flag: i32, body: &'a [u8], properties: &'a str) -> Draft<'a> {
         let header = sending.header;
         Draft {
-            topic: &header.topic,
+            topic: sending.topic,
             queue_id: sending.queue.id(),
             flag,
             sys_flag: header.sys_flag,
@@ -247,8 +270,38 @@ impl BrokerShard {
 
 struct Sending<'a> {
     header: &'a SendV2<'a>,
+    topic: &'a str,
     queue: &'a QueueRef,
     asker: &'a Asker,
+    /// A message to a retry topic that came back too often: it goes to the dead letters, at once.
+    is_dead: bool,
+}
+
+impl Broker {
+    /// Adds a record to a batch: to its own queue, or with a delay level to the queue of that level.
+    pub(crate) fn push(&self, draft: &Draft<'_>, level: i32, batch: &mut Batch) -> Result<(), Reject> {
+        let level = self.delays.clamp(level);
+        if level <= 0 {
+            let queue = match self.topics.find(draft.topic).and_then(|t| t.queue(draft.queue_id, &self.store)) {
+                Some(queue) => queue?,
+                None => self.store.queue(draft.topic, draft.queue_id)?,
+            };
+            batch.push(draft, &queue)?;
+            return Ok(());
+        }
+        let timed = [properties::TIMER_DELAY_SEC, properties::TIMER_DELAY_MS, properties::TIMER_DELIVER_MS];
+        let kept =
+            properties::iter(draft.properties).filter(|(name, _)| !timed.contains(name) && *name != properties::DELAY);
+        let mut text = String::with_capacity(draft.properties.len() + 64);
+        kept.for_each(|(name, value)| properties::push(&mut text, name, value));
+        properties::push(&mut text, properties::DELAY, &level.to_string());
+        properties::push(&mut text, properties::REAL_TOPIC, draft.topic);
+        properties::push(&mut text, properties::REAL_QID, &draft.queue_id.to_string());
+        let queue = self.store.queue(names::SCHEDULE_TOPIC, level - 1)?;
+        let draft = Draft { topic: names::SCHEDULE_TOPIC, properties: &text, ..*draft };
+        batch.push_due(&draft, &queue, self.delays.delay(level))?;
+        Ok(())
+    }
 }
 
 /// A negative queue id leaves the choice to us.
@@ -282,40 +335,50 @@ fn illegal_queue(queue_id: i32, topic: &Topic, asker: &Asker) -> Reject {
     ))
 }
 
+/// The properties that change what a send is.
 struct Facts<'a> {
     unique_key: Option<&'a str>,
     wait: bool,
+    /// 0 = at once.
+    delay_level: i32,
 }
 
-/// Looks at the properties that change what a send is. What this version cannot do is refused, not ignored.
-fn check_properties(text: &str, sys_flag: i32) -> Result<Facts<'_>, Reject> {
-    if sys_flag & message::TRANSACTION_MASK != 0 {
-        return Err(Reject::not_built("a transaction (sysFlag)"));
-    }
-    let mut facts = Facts { unique_key: None, wait: true };
-    for (name, value) in properties::iter(text) {
-        match name {
-            properties::UNIQ_KEY if !value.is_empty() => facts.unique_key = Some(value),
-            properties::WAIT => facts.wait = value != "false",
-            properties::DELAY => match value.parse::<i32>() {
-                Ok(level) if level <= 0 => {}
-                Ok(_) => return Err(Reject::not_built("delayed delivery (property DELAY)")),
-                Err(_) => {
-                    let remark = format!("the property DELAY has the value '{value}', expected a number");
-                    return Err(Reject::new(ResponseCode::MESSAGE_ILLEGAL, remark));
-                }
-            },
-            properties::TIMER_DELAY_SEC | properties::TIMER_DELAY_MS | properties::TIMER_DELIVER_MS => {
-                return Err(Reject::not_built("timed delivery (property TIMER_…)"));
-            }
-            properties::TRAN_MSG if value.eq_ignore_ascii_case("true") => {
-                return Err(Reject::not_built("a transaction (property TRAN_MSG)"));
-            }
-            properties::INNER_MULTI_DISPATCH => return Err(Reject::not_built("a light queue (INNER_MULTI_DISPATCH)")),
-            _ => {}
+impl<'a> Facts<'a> {
+    /// What this version cannot do is refused, not ignored.
+    fn of(text: &'a str, sys_flag: i32) -> Result<Self, Reject> {
+        if sys_flag & message::TRANSACTION_MASK != 0 {
+            return Err(Reject::not_built("a transaction (sysFlag)"));
         }
+        let mut facts = Self { unique_key: None, wait: true, delay_level: 0 };
+        let mut is_timed = false;
+        for (name, value) in properties::iter(text) {
+            match name {
+                properties::UNIQ_KEY if !value.is_empty() => facts.unique_key = Some(value),
+                properties::WAIT => facts.wait = value != "false",
+                properties::DELAY => {
+                    facts.delay_level = value.parse().map_err(|_| {
+                        let remark = format!("the property DELAY has the value '{value}', expected a number");
+                        Reject::new(ResponseCode::MESSAGE_ILLEGAL, remark)
+                    })?;
+                }
+                properties::TIMER_DELAY_SEC | properties::TIMER_DELAY_MS | properties::TIMER_DELIVER_MS => {
+                    is_timed = true
+                }
+                properties::TRAN_MSG if value.eq_ignore_ascii_case("true") => {
+                    return Err(Reject::not_built("a transaction (property TRAN_MSG)"));
+                }
+                properties::INNER_MULTI_DISPATCH => {
+                    return Err(Reject::not_built("a light queue (INNER_MULTI_DISPATCH)"));
+                }
+                _ => {}
+            }
+        }
+        // A delay level wins over a time.
+        if is_timed && facts.delay_level <= 0 {
+            return Err(Reject::not_built("timed delivery (property TIMER_…)"));
+        }
+        Ok(facts)
     }
-    Ok(facts)
 }
 
 /// What the broker itself sets is taken from the broker, not from the client.

@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::broker::{self, Broker, OpenError};
+use crate::delay::{self, Delivery};
 use crate::register::Registration;
 use crate::shard::{FAST_PORT, MAIN_PORT, Mail, ShardService, wakers};
 
@@ -36,6 +37,7 @@ pub struct BrokerServer {
     server: Server<Mail>,
     stop: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
+    delivery: Delivery,
 }
 
 impl BrokerServer {
@@ -64,14 +66,19 @@ impl BrokerServer {
             ShardService::new(for_shards.clone(), id.0, shard_flags[id.0].clone())
         })?;
         let _ = broker.shard_stats.set(server.stats());
-        broker.store.set_wakers(wakers(&server.mailboxes(), &flags));
+        let (delay_wake, woken) = delay::wake();
+        let stop_wake = delay_wake.clone();
+        let mut all = wakers(&server.mailboxes(), &flags);
+        all.push(Arc::new(delay_wake));
+        broker.store.set_wakers(all);
+        let delivery = Delivery::start(broker.clone(), shards, stop_wake, woken)?;
         let stop = CancellationToken::new();
         let tasks = vec![
             tokio::spawn(Registration::new(broker.clone()).run(stop.clone())),
             tokio::spawn(save_offsets(broker.clone(), stop.clone())),
             tokio::spawn(housekeeping(broker.clone(), stop.clone())),
         ];
-        Ok(Self { broker, server, stop, tasks })
+        Ok(Self { broker, server, stop, tasks, delivery })
     }
 
     /// The address listened on.
@@ -95,9 +102,10 @@ impl BrokerServer {
         for task in self.tasks {
             let _ = tokio::time::timeout(Duration::from_secs(5), task).await;
         }
-        let (broker, server) = (self.broker, self.server);
+        let (broker, server, delivery) = (self.broker, self.server, self.delivery);
         let closing = tokio::task::spawn_blocking(move || -> Result<(), OpenError> {
             server.stop(STOP_GRACE);
+            delivery.stop();
             let offsets = broker.offsets.flush(broker.clock.now_ms());
             broker.store.close()?;
             Ok(offsets?)

@@ -1,16 +1,18 @@
 //! A pull that is about to wait while the message that it waits for arrives gets that message at once.
 //! Method: 10,000 rounds. In each, a pull on a connection of one shard and a send on a connection of the other are released
 //! together, one of them held back by up to 40 µs, a bit more each round. In every second round the pull wants a tag, and a
-//! message of another tag goes first, which wakes and re-arms the waiting pull just before the one that matters. A pull that
-//! misses its wake-up is answered by its deadline only, five seconds later.
+//! message of another tag goes first, which wakes and re-arms a waiting pull just before the one that matters (or is answered
+//! at once, "retry immediately", when it comes before the pull). A pull that misses its wake-up is answered by its deadline
+//! only, five seconds later.
 
 mod support;
 
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use support::*;
 
+const RETRY_IMMEDIATELY: i32 = 20;
 const ROUNDS: i64 = 10_000;
 const SUSPEND: Duration = Duration::from_secs(5);
 /// Between the answer of the send and the one of the pull.
@@ -23,6 +25,21 @@ fn hold_back(by: Duration) {
     let end = Instant::now() + by;
     while Instant::now() < end {
         std::hint::spin_loop();
+    }
+}
+
+/// Both sides leave it at about the same time. A side that is gone does not hold up the other for ever.
+#[derive(Default)]
+struct Meeting(AtomicI64);
+
+impl Meeting {
+    fn wait(&self, round: i64) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let end = Instant::now() + LONG;
+        while self.0.load(Ordering::SeqCst) < 2 * (round + 1) {
+            assert!(Instant::now() < end, "the other side is gone in round {round}");
+            std::thread::yield_now();
+        }
     }
 }
 
@@ -45,15 +62,19 @@ fn no_wake_up_is_lost() {
     let broker = TestBroker::start(&[]);
     let (mut puller, mut sender) = (broker.connect(), broker.connect());
     sender.ok(&create_topic("races", 1, 6));
-    let start = Barrier::new(2);
+    let start = Meeting::default();
     let answered: Vec<Instant> = std::thread::scope(|threads| {
         let pulls = threads.spawn(|| {
             let one_round = |round: i64| {
                 let tag = if has_tag(round) { "wanted" } else { "*" };
-                let ask = parked("races", 0, first_offset(round), tag, SUSPEND);
-                start.wait();
+                let ask = |offset| parked("races", 0, offset, tag, SUSPEND);
+                start.wait(round);
                 hold_back(Duration::from_micros((-lead(round)).max(0) as u64));
-                let got = puller.ask(&ask);
+                let mut got = puller.ask(&ask(first_offset(round)));
+                if has_tag(round) && got.code == RETRY_IMMEDIATELY {
+                    assert_eq!(got.num("nextBeginOffset"), first_offset(round) + 1, "round {round}");
+                    got = puller.ask(&ask(first_offset(round) + 1));
+                }
                 let at = Instant::now();
                 assert_eq!((got.code, got.remark.as_str()), (0, "FOUND"), "round {round}: the wake-up was lost");
                 let messages = got.messages();
@@ -70,7 +91,7 @@ fn no_wake_up_is_lost() {
             }
             let other = send_with("races", 0, "other", "TAGS", "other");
             let wanted = send_with("races", 0, "wanted", "TAGS", "wanted");
-            start.wait();
+            start.wait(round);
             hold_back(Duration::from_micros(lead(round).max(0) as u64));
             if has_tag(round) {
                 sender.ok(&other);

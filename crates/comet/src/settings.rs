@@ -71,5 +71,5 @@ pub fn finish_broker(config: &mut Config, flags: &BrokerFlags, common: &Common) 
 
 pub fn shards(flags: &BrokerFlags) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    flags.shards.unwrap_or(cores).clamp(1, 64)
+    flags.shards.unwrap_or(cores).clamp(1, 63)
 }

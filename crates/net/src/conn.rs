@@ -2,7 +2,8 @@
 //!
 //! Memory: an idle connection owns no buffer. Bytes of an unfinished frame lie in `carry`; a frame larger than the
 //! shard's read buffer grows `carry` as its bytes arrive, never ahead of them by more than a doubling.
-//! A peer that does not read its answers is no longer read from (`OUT_PAUSE`).
+//! A peer that does not read its answers is no longer read from (`OUT_PAUSE`), nor is one that has `IN_FLIGHT_MAX` requests
+//! under way whose answers come later.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::future::poll_fn;
@@ -25,8 +26,10 @@ use crate::stats;
 
 /// Frames that one turn takes at most, so that one connection cannot hold up the others.
 const FRAMES_MAX: usize = 256;
-/// Unwritten answers above which a connection is not read from, bytes.
-pub const OUT_PAUSE: usize = 1024 * 1024;
+/// Size of the output buffer above which a connection is not read from, until all of it is written.
+const OUT_PAUSE: usize = 1024 * 1024;
+/// Requests of one connection that are served outside of its turns at the same time.
+const IN_FLIGHT_MAX: usize = 64;
 /// How long the last words to a refused peer, or pending answers at shutdown, may take.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -45,6 +48,7 @@ pub struct Conn {
     local: SocketAddr,
     role: u8,
     out: RefCell<Vec<u8>>,
+    in_flight: Cell<usize>,
     closing: Cell<bool>,
     woken: Cell<bool>,
     waker: Cell<Option<Waker>>,
@@ -59,6 +63,7 @@ impl Conn {
             local,
             role,
             out: RefCell::default(),
+            in_flight: Cell::new(0),
             closing: Cell::new(false),
             woken: Cell::new(false),
             waker: Cell::new(None),
@@ -87,6 +92,22 @@ impl Conn {
     /// Where answers are appended. Outside of a turn, call [`Conn::flush`] afterwards.
     pub fn out(&self) -> RefMut<'_, Vec<u8>> {
         self.out.borrow_mut()
+    }
+
+    /// Whether no more requests are to be taken for now: the peer does not read, or enough of its requests are under way.
+    pub fn is_full(&self) -> bool {
+        self.out.borrow().len() > OUT_PAUSE || self.in_flight.get() >= IN_FLIGHT_MAX
+    }
+
+    /// A request is answered outside of its turn; ends with [`Conn::ended`].
+    pub fn began(&self) {
+        self.in_flight.set(self.in_flight.get() + 1);
+    }
+
+    /// Its answer is in [`Conn::out`], if it has one.
+    pub fn ended(&self) {
+        self.in_flight.set(self.in_flight.get() - 1);
+        self.flush();
     }
 
     pub fn flush(&self) {
@@ -173,7 +194,8 @@ impl Io {
                 return End::Closing;
             }
             let pending = conn.out.borrow().len() - self.written;
-            let paused = pending > OUT_PAUSE;
+            // By the whole buffer, what is written included: it is given back only as a whole.
+            let paused = conn.is_full();
             if !paused && self.carry.len() >= self.need {
                 // Frames that were left over: the peer has taken its answers, go on with them.
                 let bytes = std::mem::take(&mut self.carry);
@@ -230,7 +252,7 @@ impl Io {
         let filled = if self.need > READ_BUFFER {
             let have = self.carry.len();
             // Room grows with what has arrived: a length field alone reserves nothing.
-            let room = (self.need - have).min(have.max(READ_BUFFER));
+            let room = (self.need - have).min(READ_BUFFER);
             self.carry.resize(have + room, 0);
             let mut buf = ReadBuf::new(&mut self.carry[have..]);
             let poll = stream.poll_read(cx, &mut buf);
@@ -288,11 +310,11 @@ impl Io {
         if !frames.is_empty() {
             conn.active.set(Instant::now());
             stats::add(&local.stats.turns, 1);
-            stats::add(&local.stats.frames, frames.len() as u64);
             if conn.out.borrow().capacity() == 0 {
                 *conn.out.borrow_mut() = local.take_buffer();
             }
             let taken = catch_unwind(AssertUnwindSafe(|| local.service.turn(conn, &frames))).map_err(|_| End::Panic)?;
+            stats::add(&local.stats.frames, taken as u64);
             if taken < frames.len() {
                 broken = None;
                 self.need = PREFIX;

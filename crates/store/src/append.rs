@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use cometmq_wire::flags::message::{TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK};
@@ -54,9 +54,16 @@ struct Item {
     /// Where it starts in its chunk.
     start: usize,
     len: usize,
-    tags_code: i64,
+    code: Code,
     sys_flag: i32,
     placed: Option<Appended>,
+}
+
+/// The tag code of a queue entry.
+enum Code {
+    Tag(i64),
+    /// In the delay topic: due so many milliseconds after it is stored.
+    DueAfter(i64),
 }
 
 impl Item {
@@ -83,6 +90,16 @@ impl Batch {
 
     /// Adds a record; returns its index. The queue id of the record is the queue's.
     pub fn push(&mut self, draft: &Draft<'_>, queue: &QueueRef) -> Result<usize, DecodeError> {
+        let tag = properties::find(draft.properties, properties::TAGS).filter(|t| !t.is_empty());
+        self.add(draft, queue, Code::Tag(tag.map_or(0, tags_code)))
+    }
+
+    /// Adds a record whose queue entry carries the time when it is due instead of its tag. Java: `SCHEDULE_TOPIC_XXXX`.
+    pub fn push_due(&mut self, draft: &Draft<'_>, queue: &QueueRef, delay: Duration) -> Result<usize, DecodeError> {
+        self.add(draft, queue, Code::DueAfter(i64::try_from(delay.as_millis()).unwrap_or(i64::MAX)))
+    }
+
+    fn add(&mut self, draft: &Draft<'_>, queue: &QueueRef, code: Code) -> Result<usize, DecodeError> {
         let draft = Draft { queue_id: queue.id(), ..*draft };
         let bytes = draft.encoded_len();
         if self.chunks.last().is_none_or(|c| c.len() + bytes > GROUP_BYTES) {
@@ -92,16 +109,7 @@ impl Batch {
         let chunk = self.chunks.len() - 1;
         let start = self.chunks[chunk].len();
         let len = draft.encode(&mut self.chunks[chunk])?;
-        let tag = properties::find(draft.properties, properties::TAGS).filter(|t| !t.is_empty());
-        self.items.push(Item {
-            queue: queue.clone(),
-            chunk,
-            start,
-            len,
-            tags_code: tag.map_or(0, tags_code),
-            sys_flag: draft.sys_flag,
-            placed: None,
-        });
+        self.items.push(Item { queue: queue.clone(), chunk, start, len, code, sys_flag: draft.sys_flag, placed: None });
         Ok(self.items.len() - 1)
     }
 
@@ -303,7 +311,11 @@ impl Inner {
     fn index_group(&self, items: &[Item], log_end: u64) {
         let shown = || items.iter().filter(|i| !i.is_hidden()).filter_map(|i| Some((i, i.placed?)));
         for (item, placed) in shown() {
-            let entry = Entry { log_at: placed.log_offset, len: item.len as u32, tags_code: item.tags_code };
+            let tags_code = match item.code {
+                Code::Tag(code) => code,
+                Code::DueAfter(ms) => placed.store_ms.saturating_add(ms),
+            };
+            let entry = Entry { log_at: placed.log_offset, len: item.len as u32, tags_code };
             self.add_entry(&item.queue.0, placed.queue_offset, entry);
         }
         let moved = shown().map(|(item, p)| (item.queue.clone(), p.queue_offset + 1, p.log_end));
@@ -332,7 +344,7 @@ impl Inner {
             }
             self.flush_signal.raise();
             self.dispatch_signal.raise();
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 

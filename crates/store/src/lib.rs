@@ -33,7 +33,7 @@ pub use append::{Appended, Batch};
 pub use error::Error;
 pub use options::{FlushMode, Options};
 pub use queue::QueueRef;
-pub use read::{Limits, Read, Status, Wait};
+pub use read::{Limits, QueueEntry, Read, Status, Wait};
 pub use search::Boundary;
 pub use stats::StoreStats;
 pub use store::{Store, Wake};

@@ -8,6 +8,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use cometmq_wire::record::{self, Kind};
 
 use crate::queue::{Entry, QueueRef};
 use crate::{Error, Store, recover};
@@ -55,6 +56,16 @@ pub struct Read {
     /// The end of the queue when it was read.
     pub end: i64,
     pub records: Vec<Bytes>,
+}
+
+/// What a queue says about one of its messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueEntry {
+    pub log_offset: u64,
+    /// Bytes of the record.
+    pub len: usize,
+    /// Java's hash of the tag; in the delay topic the time when the message is due, epoch milliseconds.
+    pub tags_code: i64,
 }
 
 /// Entries that one read may look at: as many as fit into `max(16,000, 20 × count)` bytes of queue. Java: `maxFilterMessageSize`.
@@ -122,6 +133,26 @@ impl Store {
             picked.push(*entry);
         }
         (picked, from + entries.len() as i64)
+    }
+
+    /// The queue entry of message `offset`; `None` when there is none or its message is missing. May wait for the disk.
+    pub fn entry(&self, queue: &QueueRef, offset: i64) -> Result<Option<QueueEntry>, Error> {
+        let mut entries = Vec::new();
+        self.0.entries(queue, offset, offset + 1, Wait::Yes, &mut entries).map_err(|e| self.0.queue_error(e))?;
+        let found = entries.first().filter(|e| !e.is_filler());
+        Ok(found.map(|e| QueueEntry { log_offset: e.log_at, len: e.len as usize, tags_code: e.tags_code }))
+    }
+
+    /// The record that starts at a log offset; `None` when none does. May wait for the disk.
+    pub fn record_at(&self, log_offset: u64) -> Result<Option<Bytes>, Error> {
+        let mut head = [0; 8];
+        if log_offset >= self.written() || self.0.log.read(log_offset, &mut head, true).is_err() {
+            return Ok(None);
+        }
+        match record::peek(head) {
+            Ok(Kind::Message(len)) => self.record(log_offset, len).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// The record at a log offset, `len` bytes long.

@@ -209,6 +209,7 @@ fn scan_segment(
         );
         match next {
             Some(next) => at = next,
+            // The damage reaches up to the durable end, and nothing whole lies behind it: the log goes on there.
             None if durable < segment.end() => return Ok(SegmentEnd::LogEnd(durable)),
             None => return Ok(SegmentEnd::Full),
         }

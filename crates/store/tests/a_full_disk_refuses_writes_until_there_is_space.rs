@@ -31,27 +31,47 @@ fn fill(store: &Store, acked: &mut Vec<Vec<u8>>) -> Error {
 fn refuses_and_resumes(flush: FlushMode, capacity: u64) {
     let disk = Faulty::healthy();
     let store = open(&disk, flush).unwrap();
-    let mut acked = Vec::new();
     disk.set_capacity(Some(capacity));
-    let error = fill(&store, &mut acked);
+    resumes(&disk, &store, Vec::new());
+}
+
+/// Fills the disk, makes space, and goes on.
+fn resumes(disk: &Faulty, store: &Store, mut acked: Vec<Vec<u8>>) {
+    let error = fill(store, &mut acked);
     assert!(matches!(error, Error::DiskFull(_)), "{error}");
     assert!(matches!(store.write_refusal(), Some(Error::DiskFull(_))));
-    assert_eq!(drain(&store, "t", 0), acked);
+    assert_eq!(drain(store, "t", 0), acked);
 
     disk.set_capacity(None);
     let since = Instant::now();
     let queue = store.queue("t", 0).unwrap();
-    while let Err(error) = send(&store, &queue, &["first after"]) {
+    while let Err(error) = send(store, &queue, &["first after"]) {
         assert!(matches!(error, Error::DiskFull(_)), "{error}");
         assert!(since.elapsed() < Duration::from_secs(5), "{error}");
         std::thread::sleep(Duration::from_millis(20));
     }
     acked.push(b"first after".to_vec());
     assert!(store.write_refusal().is_none());
-    settle(&store);
-    assert_eq!(drain(&store, "t", 0), acked);
+    settle(store);
+    assert_eq!(drain(store, "t", 0), acked);
     store.close().unwrap();
-    assert_eq!(drain(&open(&disk, flush).unwrap(), "t", 0), acked);
+    assert_eq!(drain(&open(disk, store.flush_mode()).unwrap(), "t", 0), acked);
+}
+
+#[test]
+fn when_the_write_of_a_record_fails() {
+    // As on a file system that cannot reserve blocks: in the middle of a segment there is suddenly no space at all.
+    for flush in [Async, Sync] {
+        let disk = Faulty::healthy();
+        let store = open(&disk, flush).unwrap();
+        let acked = vec![body("one", 100), body("two", 100)];
+        send(&store, &store.queue("t", 0).unwrap(), &acked).unwrap();
+        settle(&store);
+        let written = store.written();
+        disk.set_capacity(Some(0));
+        resumes(&disk, &store, acked);
+        assert!(store.written() < written + 200, "in the same place");
+    }
 }
 
 #[test]

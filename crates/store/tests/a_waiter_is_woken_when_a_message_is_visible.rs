@@ -4,8 +4,8 @@
 mod support;
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Barrier, Condvar, Mutex, OnceLock};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 
 use cometmq_base::Clock;
 use cometmq_store::FlushMode::{self, Async, Sync};
@@ -104,23 +104,36 @@ fn after_the_flush_under_sync_flush() {
     assert_eq!((shard.count(), queue.end()), (1, 1), "nobody sees what is not durable");
 }
 
+struct LastRound<'a>(&'a AtomicI64);
+
+impl Drop for LastRound<'_> {
+    fn drop(&mut self) {
+        self.0.store(i64::MAX, SeqCst);
+    }
+}
+
 /// One thread arms and looks again, the other appends at the same moment: either the first sees the message or it is woken.
 fn race(flush: FlushMode, rounds: i64) {
     let shard = Arc::new(Counter::default());
     let store = open(&Faulty::healthy(), flush, std::slice::from_ref(&shard));
     let queue = store.queue("t", 0).unwrap();
-    let barrier = Barrier::new(2);
+    let go = AtomicI64::new(0);
     let (mut seen, mut slept) = (0, 0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for _ in 0..rounds {
-                barrier.wait();
+            for round in 1..=rounds {
+                while go.load(SeqCst) < round {
+                    std::thread::yield_now();
+                }
                 send(&store, &queue, &["x"]).unwrap();
             }
         });
+        // When this side fails, the other one must not wait for it.
+        let _end = LastRound(&go);
         for round in 0..rounds {
             let woken = shard.count();
-            barrier.wait();
+            go.store(round + 1, SeqCst);
+            (0..round % 2048).for_each(|_| std::hint::spin_loop());
             queue.arm(0);
             if queue.end() > round {
                 seen += 1;

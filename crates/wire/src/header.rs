@@ -120,7 +120,11 @@ impl ExtIter<'_> {
             ExtFields::Json(text) => text.trim_ascii().len(),
             ExtFields::Compact(bytes) => bytes.len(),
         };
-        if rest == 0 { Ok(()) } else { Err(DecodeError::Header { what: "extFields: not a list of keys and texts, from its end", at: rest }) }
+        if rest == 0 {
+            Ok(())
+        } else {
+            Err(DecodeError::Header { what: "extFields: not a list of keys and texts, from its end", at: rest })
+        }
     }
 }
 

@@ -155,6 +155,12 @@ headers! {
         topic_sys_flag: Option<i32> = "topicSysFlag", group_sys_flag: Option<i32> = "groupSysFlag",
         forbidden_type: Option<i32> = "forbiddenType",
     }
+    /// CONSUMER_SEND_MSG_BACK (36). Java: `ConsumerSendMsgBackRequestHeader`.
+    SendBack {
+        offset: i64 = "offset", group: Text<'a> = "group", delay_level: i32 = "delayLevel",
+        origin_msg_id: Option<Text<'a>> = "originMsgId", origin_topic: Option<Text<'a>> = "originTopic",
+        unit_mode: Option<bool> = "unitMode", max_reconsume_times: Option<i32> = "maxReconsumeTimes",
+    }
     /// QUERY_CONSUMER_OFFSET (14). Java: `QueryConsumerOffsetRequestHeader`.
     QueryConsumerOffset {
         consumer_group: Text<'a> = "consumerGroup", topic: Text<'a> = "topic", queue_id: i32 = "queueId",

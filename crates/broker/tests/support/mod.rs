@@ -150,7 +150,7 @@ impl SteadySender {
 }
 
 /// For what has no event to wait for.
-pub fn wait_until(what: &str, done: impl Fn() -> bool) {
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let end = Instant::now() + LONG;
     while !done() {
         assert!(Instant::now() < end, "not {what} within {LONG:?}");

@@ -1,0 +1,95 @@
+//! A peer that asks and asks and never takes its answers costs the broker a bounded amount of memory, no processor time and
+//! nobody else's time; when it reads at last, it gets every answer.
+//! Method: one connection sends pulls of large messages without reading, until the broker reads no more of it; meanwhile
+//! another connection works, and the memory and processor time of this process, which runs the broker, are looked at.
+
+mod support;
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use cometmq_store::disk::Faulty;
+use support::*;
+
+const MESSAGE: usize = 60_000;
+const MESSAGES: i64 = 64;
+/// Each is answered with 4 messages, about 256 KiB: 500 MB in all.
+const PULLS: i32 = 2000;
+/// What the answers may cost while they wait; sockets hold some more, outside of the process.
+const MEMORY_MAX: u64 = 48 << 20;
+
+fn fill(broker: &TestBroker) {
+    let mut peer = broker.connect();
+    peer.ok(&create_topic("backlog", 1, 6));
+    for n in 0..MESSAGES {
+        peer.ok(&send("backlog", 0, vec![n as u8; MESSAGE]));
+    }
+    peer.ok(&pull("backlog", 0, 0));
+}
+
+/// Anonymous memory of this process, bytes.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|l| l.starts_with("RssAnon:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+}
+
+/// Processor time of all threads of this process.
+fn processor_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    // utime and stime, in ticks of 10 ms.
+    let ticks: u64 = fields[11..13].iter().map(|f| f.parse::<u64>().unwrap()).sum();
+    Duration::from_millis(10 * ticks)
+}
+
+/// Pulls, of which the answers are not read, on a thread of its own; then everything that is to hold meanwhile.
+fn check(broker: &TestBroker, pull_bytes: i32) {
+    let mut steady = [broker.connect(), broker.connect()];
+    steady.iter_mut().for_each(|peer| drop(peer.ok(&send("steady", 0, "x"))));
+    let before = memory();
+    let mut greedy = broker.connect();
+    let ask = pull("backlog", 0, 0).field("maxMsgBytes", pull_bytes);
+    let frames: Vec<u8> = (0..PULLS).flat_map(|n| ask.frame(n)).collect();
+    let mut writer = greedy.writer();
+    // Ends when the broker reads again, further down.
+    let writing = std::thread::spawn(move || writer.write_all(&frames));
+    wait_until("paused", || broker.counter("comet.net.readPaused") > 0);
+
+    let began = Instant::now();
+    let mut slowest = Duration::ZERO;
+    while began.elapsed() < Duration::from_secs(1) {
+        for peer in &mut steady {
+            let asked = Instant::now();
+            peer.ok(&send("steady", 0, "x"));
+            slowest = slowest.max(asked.elapsed());
+        }
+    }
+    assert!(slowest < Duration::from_secs(1), "another connection waited {slowest:?}");
+    let grown = memory().saturating_sub(before);
+    assert!(grown < MEMORY_MAX, "{} MiB for a peer that does not read", grown >> 20);
+
+    // Nothing to do for anybody: a stretch of time is what is measured here.
+    let (busy, began) = (processor_time(), Instant::now());
+    std::thread::sleep(Duration::from_millis(500));
+    let (busy, stretch) = (processor_time() - busy, began.elapsed());
+    assert!(busy < stretch / 4, "{busy:?} of processor time in {stretch:?} of waiting for a peer");
+
+    let mut opaques: Vec<i32> = Vec::new();
+    for _ in 0..PULLS {
+        let got = greedy.receive();
+        assert_eq!((got.code, got.messages()[0].0), (0, 0));
+        opaques.push(got.opaque);
+    }
+    writing.join().unwrap().unwrap();
+    opaques.sort_unstable();
+    assert!((0..PULLS).eq(opaques), "an answer is missing");
+}
+
+#[test]
+fn pulls_from_memory() {
+    let broker = TestBroker::start(&[]);
+    fill(&broker);
+    check(&broker, 262_144);
+    broker.stop();
+}
