@@ -18,7 +18,7 @@ use crate::store::{Inner, lock};
 pub(crate) fn spawn(inner: Arc<Inner>, checkpoint: Checkpoint) -> JoinHandle<()> {
     std::thread::Builder::new()
         .name("store-dispatch".to_string())
-        .spawn(move || Dispatcher { inner: &inner, java: checkpoint, last: Instant::now(), saved: u64::MAX }.run())
+        .spawn(move || Dispatcher { inner: &inner, java: checkpoint, last: Instant::now(), saved: (u64::MAX, 0) }.run())
         .unwrap_or_else(|e| panic!("cannot start the dispatch thread: {e}"))
 }
 
@@ -26,7 +26,8 @@ struct Dispatcher<'a> {
     inner: &'a Inner,
     java: Checkpoint,
     last: Instant,
-    saved: u64,
+    /// Dispatched offset and length of all queue files at the last checkpoint.
+    saved: (u64, u64),
 }
 
 impl Dispatcher<'_> {
@@ -56,7 +57,8 @@ impl Dispatcher<'_> {
     fn checkpoint(&mut self, store_ms: i64, now: bool) -> Result<(), Error> {
         let inner = self.inner;
         let dispatched = inner.dispatched.load(Ordering::Acquire);
-        if dispatched == self.saved || !(now || self.last.elapsed() >= inner.options.checkpoint_interval) {
+        let state = (dispatched, inner.files.bytes());
+        if state == self.saved || !(now || self.last.elapsed() >= inner.options.checkpoint_interval) {
             return Ok(());
         }
         let durable = inner.durable.load(Ordering::Acquire);
@@ -68,10 +70,10 @@ impl Dispatcher<'_> {
             ..self.java
         };
         let root = &inner.options.root;
-        let own = OwnCheckpoint { dispatched, durable, queue_bytes: inner.files.bytes() };
+        let own = OwnCheckpoint { dispatched, durable, queue_bytes: state.1 };
         own.write(inner.disk.as_ref(), root, &inner.options.own_dir(), &self.java, &after)?;
         self.java = after;
-        self.saved = dispatched;
+        self.saved = state;
         self.last = Instant::now();
         Ok(())
     }
@@ -79,6 +81,7 @@ impl Dispatcher<'_> {
 
 /// Writes the entries of all records below the durable watermark.
 pub(crate) fn write_entries(inner: &Inner) -> Result<(), Error> {
+    let _dispatching = lock(&inner.dispatching);
     let target = inner.durable.load(Ordering::Acquire);
     let mut queues = std::mem::take(&mut *lock(&inner.dirty));
     // Neighbours on disk are written together.

@@ -27,6 +27,7 @@ mod checkpoint;
 mod recover;
 mod cut;
 mod stats;
+mod retire;
 mod signal;
 
 pub use append::{Appended, Batch};

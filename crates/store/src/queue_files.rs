@@ -253,6 +253,31 @@ impl QueueFiles {
         Ok(())
     }
 
+    /// Removes the files of a topic's queues.
+    pub(crate) fn delete_topic(&self, topic: &str) -> Result<(), Error> {
+        let topic_dir = self.dir.join(topic);
+        let ids = match self.disk.list(&topic_dir) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other.at("list", &topic_dir)?,
+        };
+        {
+            let mut open = lock(&self.open);
+            open.by_path.retain(|path, _| !path.starts_with(&topic_dir));
+            open.unsynced.retain(|path| !path.starts_with(&topic_dir));
+            open.new_in.retain(|dir| !dir.starts_with(&topic_dir));
+        }
+        for dir in ids.into_iter().filter(|e| e.is_dir).map(|e| topic_dir.join(e.name)) {
+            for path in self.disk.list(&dir).at("list", &dir)?.into_iter().map(|e| dir.join(e.name)) {
+                let bytes = self.disk.open(&path, Open::Read).and_then(|f| f.size()).at("stat", &path)?;
+                self.disk.remove(&path).at("remove", &path)?;
+                self.bytes.fetch_sub(bytes.min(self.bytes()), Ordering::Relaxed);
+            }
+            self.disk.remove_dir(&dir).at("remove", &dir)?;
+        }
+        self.disk.remove_dir(&topic_dir).at("remove", &topic_dir)?;
+        self.disk.sync_dir(&self.dir).at("sync", &self.dir)
+    }
+
     /// Makes all that was written durable. Many files cost one call for the whole file system instead of one each.
     pub(crate) fn sync(&self) -> io::Result<()> {
         let (files, dirs) = {

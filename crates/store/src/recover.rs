@@ -272,6 +272,9 @@ fn index(inner: &Arc<Inner>, record: &Record<'_>, stop_at_gap: bool) -> Result<(
     if is_hidden(record.sys_flag()) {
         return Ok(());
     }
+    if lock(&inner.deleted).covers(record.topic(), record.log_offset() as u64) {
+        return Ok(());
+    }
     let queue = inner.queue(record.topic(), record.queue_id())?;
     let offset = record.queue_offset();
     let next = queue.0.next.load(Ordering::Relaxed);

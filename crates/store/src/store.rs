@@ -19,6 +19,7 @@ use crate::flush::Pending;
 use crate::log::Log;
 use crate::queue::{Queue, QueueRef};
 use crate::queue_files::QueueFiles;
+use crate::retire::Deleted;
 use crate::signal::Signal;
 use crate::stats::StoreStats;
 use crate::tail::Tail;
@@ -67,6 +68,10 @@ pub(crate) struct Inner {
     pub(crate) entries_in_memory: AtomicU64,
     /// Queues with entries to write; guarded by its own lock, taken after a queue's tail.
     pub(crate) dirty: Mutex<Vec<Arc<Queue>>>,
+    /// Held while queue entries are written to files, and while files are removed.
+    pub(crate) dispatching: Mutex<()>,
+    /// Held while queues are loaded, and while a topic is deleted.
+    pub(crate) deleted: Mutex<Deleted>,
     queues: RwLock<HashMap<Arc<str>, HashMap<i32, QueueRef>>>,
     wakers: OnceLock<Vec<Arc<dyn Wake>>>,
     pub(crate) flush_signal: Signal,
@@ -99,6 +104,7 @@ impl Store {
         let log = Log::open(disk.clone(), options.log_dir(), options.segment_bytes)?;
         let files = QueueFiles::open(disk.clone(), &root, options.queue_file_bytes)?;
         let checkpoint = Checkpoint::read(disk.as_ref(), &root)?;
+        let deleted = Deleted::read(disk.as_ref(), &own, log.start())?;
         let own = OwnCheckpoint::read(disk.as_ref(), &own, &checkpoint)?;
         let marker = disk.open(&abort, Open::Create).at("create", &abort)?;
         marker.set_len(0).at("set the length of", &abort)?;
@@ -121,6 +127,8 @@ impl Store {
             dispatched: AtomicU64::new(0),
             entries_in_memory: AtomicU64::new(0),
             dirty: Mutex::default(),
+            dispatching: Mutex::default(),
+            deleted: Mutex::new(deleted),
             queues: RwLock::default(),
             wakers: OnceLock::new(),
             flush_signal: Signal::default(),
@@ -299,7 +307,8 @@ impl Inner {
         if let Some(queue) = find(&self.queues.read().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(queue);
         }
-        // Loaded outside of the table's lock; the first to come back wins.
+        // Loaded outside of the table's lock, but not while the topic is being deleted.
+        let _deleted = lock(&self.deleted);
         let log_end = self.written.load(Ordering::Acquire);
         let (min, next) = self.files.range(topic, id, self.log.start(), log_end)?;
         let mut table = self.queues.write().unwrap_or_else(PoisonError::into_inner);
@@ -310,6 +319,12 @@ impl Inner {
         let queue = QueueRef(Arc::new(Queue::new(name.clone(), id, min, next)));
         table.entry(name).or_default().insert(id, queue.clone());
         Ok(queue)
+    }
+
+    /// Takes the queues of a topic out of the table.
+    pub(crate) fn take_queues(&self, topic: &str) -> Vec<QueueRef> {
+        let mut table = self.queues.write().unwrap_or_else(PoisonError::into_inner);
+        table.remove(topic).map_or(Vec::new(), |queues| queues.into_values().collect())
     }
 
     /// Forgets all queues (recovery starts over).

@@ -34,6 +34,8 @@ pub trait Disk: Send + Sync + 'static {
     /// Creates a directory and those above it. A power cut may take them until their parents are synced.
     fn create_dirs_unsynced(&self, dir: &Path) -> io::Result<()>;
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Removes a directory that is empty.
+    fn remove_dir(&self, dir: &Path) -> io::Result<()>;
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Makes creations, removals and renames in `dir` survive a power cut.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
