@@ -14,22 +14,16 @@ use crate::shard::{After, Asker, BrokerShard, Step};
 use crate::topics::{QUEUES_MAX, alter_attributes};
 
 impl BrokerShard {
-    pub(crate) fn update_topic(
-        self: &Rc<Self>,
-        asker: &Asker,
-        frame: &Frame<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<Step, Reject> {
+    pub(crate) fn update_topic(self: &Rc<Self>, asker: &Asker, frame: &Frame<'_>) -> Result<Step, Reject> {
         let header = CreateTopic::decode(&frame.head.ext)?;
         names::check_topic(&header.topic)?;
         if self.broker.topics.is_system(&header.topic) {
             return Err(Reject::invalid(format!("The topic[{}] is conflict with system topic.", header.topic)));
         }
         let config = self.topic_of(&header)?;
-        if !self.broker.topics.put(config) {
-            return Ok(asker.success(out));
+        if self.broker.topics.put(config) {
+            tracing::info!(topic = %header.topic, peer = %asker.conn.peer(), "topic created or changed");
         }
-        tracing::info!(topic = %header.topic, peer = %asker.conn.peer(), "topic created or changed");
         let broker = self.broker.clone();
         Ok(Step::Later(Box::pin(async move {
             broker.topics_changed().await?;

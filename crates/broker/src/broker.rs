@@ -13,8 +13,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use cometmq_base::Clock;
 use cometmq_base::config::Config;
-use cometmq_net::Mailbox;
 use cometmq_net::stats::ShardStats;
+use cometmq_net::{ConnId, Mailbox};
 use cometmq_store::disk::Disk;
 use cometmq_store::{FlushMode, Store};
 use cometmq_wire::message_id::UniqueIds;
@@ -138,14 +138,16 @@ impl Broker {
         if changed.is_empty() || !self.settings.load().notify_consumer_ids_changed_enable {
             return;
         }
-        let Some(mailboxes) = self.mailboxes.get() else { return };
         for (group, conns) in changed {
             let frame = heartbeat::ids_changed_frame(&group);
-            for conn in conns {
-                if let Some(mailbox) = mailboxes.get(conn.shard.0) {
-                    mailbox.write(conn, frame.clone());
-                }
-            }
+            conns.into_iter().for_each(|conn| self.write_to(conn, frame.clone()));
+        }
+    }
+
+    /// Writes a frame to any connection; one that is gone by now takes none.
+    pub(crate) fn write_to(&self, conn: ConnId, frame: Vec<u8>) {
+        if let Some(mailbox) = self.mailboxes.get().and_then(|all| all.get(conn.shard.0)) {
+            mailbox.write(conn, frame);
         }
     }
 

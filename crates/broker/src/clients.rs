@@ -150,6 +150,10 @@ impl Clients {
         Some((group.message_model, group.subscriptions.get(topic).cloned()))
     }
 
+    pub(crate) fn producers(&self, group: &str) -> Option<Vec<Member>> {
+        self.read().producers.get(group).map(|members| members.values().cloned().collect())
+    }
+
     pub(crate) fn with_consumer_group<R>(&self, group: &str, look: impl FnOnce(&ConsumerGroup) -> R) -> Option<R> {
         self.read().consumers.get(group).map(look)
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use cometmq_wire::body::{
-    ClientConnection, ConsumeStats, ConsumerConnection, GetConsumerListByGroupResponseBody, LockBatchRequestBody,
-    LockBatchResponseBody, MessageQueue, OffsetWrapper,
+    ConsumeStats, ConsumerConnection, GetConsumerListByGroupResponseBody, LockBatchRequestBody, LockBatchResponseBody,
+    MessageQueue, OffsetWrapper,
 };
 use cometmq_wire::headers::{
     ConsumeStats as ConsumeStatsRequest, ConsumerGroup, OffsetAnswer, QueryConsumerOffset, UpdateConsumerOffset,
@@ -74,6 +74,11 @@ impl BrokerShard {
             let (offset, queue) = (header.commit_offset, header.queue_id);
             return Err(Reject::invalid(format!("commitOffset {offset} of queueId {queue}: neither may be negative")));
         }
+        if self.broker.offsets.has_reset(topic, group, header.queue_id) {
+            let remark = Some("Offset has been previously reset");
+            asker.answer(out, ResponseCode::SUCCESS, remark, |_| {}, &[]);
+            return Ok(Step::Done);
+        }
         let committed =
             self.broker.offsets.commit(&asker.conn.peer(), topic, group, header.queue_id, header.commit_offset);
         committed.map_err(|e| Reject::from(&e))?;
@@ -99,20 +104,12 @@ impl BrokerShard {
     ) -> Result<Step, Reject> {
         let header = ConsumerGroup::decode(&frame.head.ext)?;
         let group = header.consumer_group.as_ref();
-        let found = self.broker.clients.with_consumer_group(group, |g| {
-            let connection = |member: &crate::clients::Member| ClientConnection {
-                client_addr: member.address.to_string(),
-                client_id: member.client_id.clone(),
-                language: Some(member.language.name().to_string()),
-                version: member.version,
-            };
-            ConsumerConnection {
-                connection_set: g.members.values().map(connection).collect(),
-                consume_from_where: g.consume_from_where,
-                consume_type: g.consume_type,
-                message_model: g.message_model,
-                subscription_table: g.subscriptions.iter().map(|(t, s)| (t.clone(), s.data.clone())).collect(),
-            }
+        let found = self.broker.clients.with_consumer_group(group, |g| ConsumerConnection {
+            connection_set: g.members.values().map(crate::clients::Member::connection).collect(),
+            consume_from_where: g.consume_from_where,
+            consume_type: g.consume_type,
+            message_model: g.message_model,
+            subscription_table: g.subscriptions.iter().map(|(t, s)| (t.clone(), s.data.clone())).collect(),
         });
         let body = found.filter(|b| !b.connection_set.is_empty()).ok_or_else(|| {
             Reject::new(ResponseCode::CONSUMER_NOT_ONLINE, format!("the consumer group[{group}] not online"))

@@ -72,6 +72,17 @@ impl Groups {
         self.file.changed();
     }
 
+    pub(crate) fn remove(&self, name: &str) {
+        let mut rest = self.rest();
+        let mut table = self.table.load().as_ref().clone();
+        if table.remove(name).is_some() | rest.forbidden_table.remove(name).is_some() {
+            let state = rest.data_version.state_version;
+            rest.data_version.next(self.clock.now_ms(), state);
+            self.table.store(Arc::new(table));
+            self.file.changed();
+        }
+    }
+
     /// Creates a group with Java's defaults if there is none. Java: `findSubscriptionGroupConfig`.
     pub(crate) fn auto_create(&self, name: &str) -> Result<(), Reject> {
         names::check_group(name).map_err(|_| Reject::no_group(name))?;

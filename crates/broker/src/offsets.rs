@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cometmq_store::disk::Disk;
@@ -20,7 +21,11 @@ const JOURNAL_BYTES_MAX: u64 = 8 << 20;
 
 pub(crate) struct Offsets {
     state: Mutex<State>,
+    /// How many resets wait, so that a pull need not take the lock to see that none does.
+    resets: AtomicUsize,
     file: JsonFile,
+    /// Held while the file is written: one writer at a time.
+    writing: Mutex<()>,
 }
 
 struct State {
@@ -28,6 +33,8 @@ struct State {
     table: HashMap<String, BTreeMap<i32, i64>>,
     /// What the file has that we do not interpret yet.
     pull_offsets: BTreeMap<String, BTreeMap<i32, i64>>,
+    /// Offsets that were set from outside and that no consumer has seen yet.
+    resets: HashMap<String, BTreeMap<i32, i64>>,
     version: DataVersion,
     journal: Journal,
     /// The JSON on disk, by which the journal is bound.
@@ -83,12 +90,13 @@ impl Offsets {
             }
         }
         let (version, pull_offsets) = (loaded.data_version, loaded.pull_offset_table);
-        let mut state = State { table, pull_offsets, version, journal, on_disk: Vec::new(), dirty: false };
+        let mut state =
+            State { table, pull_offsets, resets: HashMap::new(), version, journal, on_disk: Vec::new(), dirty: false };
         let bytes = state.json();
         file.write(&bytes)?;
         state.journal.start(&bytes)?;
         state.on_disk = bytes;
-        Ok(Self { state: Mutex::new(state), file })
+        Ok(Self { state: Mutex::new(state), resets: AtomicUsize::new(0), file, writing: Mutex::default() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -104,6 +112,66 @@ impl Offsets {
         let state = self.state();
         let pairs = state.table.keys().filter_map(|k| k.split_once('@'));
         pairs.filter(|(_, g)| *g == group).map(|(topic, _)| topic.to_string()).collect()
+    }
+
+    /// The groups that have offsets in a topic.
+    pub(crate) fn groups_of(&self, topic: &str) -> BTreeSet<String> {
+        let state = self.state();
+        let pairs = state.table.keys().filter_map(|k| k.split_once('@'));
+        pairs.filter(|(t, _)| *t == topic).map(|(_, group)| group.to_string()).collect()
+    }
+
+    /// Forgets the offsets of (topic, group) pairs, on disk too.
+    pub(crate) fn remove(&self, is_gone: impl Fn(&str, &str) -> bool, now_ms: i64) -> io::Result<()> {
+        {
+            let mut state = self.state();
+            let gone = |key: &str| key.split_once('@').is_some_and(|(topic, group)| is_gone(topic, group));
+            state.table.retain(|key, _| !gone(key));
+            state.pull_offsets.retain(|key, _| !gone(key));
+            state.resets.retain(|key, _| !gone(key));
+            self.count_resets(&state);
+            state.dirty = true;
+        }
+        self.flush(now_ms)
+    }
+
+    /// Sets offsets that the group's consumers take up by their next pull ([`Offsets::take_reset`]).
+    pub(crate) fn reset(&self, topic: &str, group: &str, offsets: &BTreeMap<i32, i64>) -> io::Result<()> {
+        let key = key(topic, group);
+        let mut state = self.state();
+        for (queue_id, offset) in offsets {
+            state.journal.append(&key, *queue_id, *offset)?;
+            state.table.entry(key.clone()).or_default().insert(*queue_id, *offset);
+            state.resets.entry(key.clone()).or_default().insert(*queue_id, *offset);
+        }
+        state.dirty = true;
+        self.count_resets(&state);
+        Ok(())
+    }
+
+    fn count_resets(&self, state: &State) {
+        self.resets.store(state.resets.values().map(BTreeMap::len).sum(), Ordering::Release);
+    }
+
+    /// Whether a reset waits for the next pull: until then commits do not count.
+    pub(crate) fn has_reset(&self, topic: &str, group: &str, queue_id: i32) -> bool {
+        self.resets.load(Ordering::Acquire) > 0
+            && self.state().resets.get(&key(topic, group)).is_some_and(|q| q.contains_key(&queue_id))
+    }
+
+    pub(crate) fn take_reset(&self, topic: &str, group: &str, queue_id: i32) -> Option<i64> {
+        if self.resets.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let mut state = self.state();
+        let key = key(topic, group);
+        let queues = state.resets.get_mut(&key)?;
+        let offset = queues.remove(&queue_id);
+        if queues.is_empty() {
+            state.resets.remove(&key);
+        }
+        self.count_resets(&state);
+        offset
     }
 
     /// Commits. On an error the commit is neither kept nor to be acknowledged.
@@ -135,8 +203,9 @@ impl Offsets {
         self.state().journal.bytes() > JOURNAL_BYTES_MAX
     }
 
-    /// Writes the JSON if anything changed. Blocks; one caller at a time.
+    /// Writes the JSON if anything changed. Blocks.
     pub(crate) fn flush(&self, now_ms: i64) -> io::Result<()> {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = {
             let mut state = self.state();
             if !state.dirty {

@@ -147,6 +147,11 @@ impl BrokerShard {
             other => {
                 let Some((call, _)) = self.parked.polls.borrow_mut().remove(id) else { return };
                 match other {
+                    // A peer that does not take its answers is told to ask again, instead of being sent more of them.
+                    Ok(read) if call.asker.conn.is_full() => {
+                        let records = Vec::new();
+                        self.answer_pull(&call, &Read { status: Status::NoMatch, next: call.offset, records, ..read });
+                    }
                     Ok(read) => self.answer_pull(&call, &read),
                     Err(reject) => call.asker.refuse(&mut call.asker.conn.out(), &reject),
                 }

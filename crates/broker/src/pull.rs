@@ -54,6 +54,9 @@ impl BrokerShard {
             limits.hot_bytes = limits.hot_bytes.min(bytes as usize);
             limits.cold_bytes = limits.cold_bytes.min(bytes as usize);
         }
+        if let Some(offset) = self.broker.offsets.take_reset(topic.name(), &group.group_name, header.queue_id) {
+            return Ok(answer_reset(asker, &queue, offset));
+        }
         if header.sys_flag & pull::COMMIT_OFFSET != 0 && header.commit_offset >= 0 {
             let (topic, group, id) = (topic.name(), &group.group_name, header.queue_id);
             let committed = self.broker.offsets.commit(&asker.conn.peer(), topic, group, id, header.commit_offset);
@@ -236,4 +239,12 @@ impl BrokerShard {
         answer.finish();
         self.broker.pulled.fetch_add(read.records.len() as u64, Ordering::Relaxed);
     }
+}
+
+/// The group was reset: its consumer goes on at `offset`. Java: `GetMessageStatus.OFFSET_RESET`.
+fn answer_reset(asker: &Asker, queue: &QueueRef, offset: i64) -> Step {
+    let remark = format!("The queue under pulling was previously reset to start from {offset}");
+    let header = PullAnswer::new(0, offset, queue.min(), queue.end(), None, None, None, None);
+    asker.answer(&mut asker.conn.out(), ResponseCode::PULL_OFFSET_MOVED, Some(&remark), |w| header.write(w), &[]);
+    Step::Done
 }

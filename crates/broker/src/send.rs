@@ -89,14 +89,15 @@ impl BrokerShard {
             None => None,
         };
         let name = dead_letters.as_deref().unwrap_or(&header.topic);
-        if let Some(topic) = self.broker.topics.find(name) {
-            return Ok(Ok((topic, dead_letters.is_some())));
-        }
-        if dead_letters.is_some() {
-            self.broker.topics.create_retry(name, DLQ_QUEUES);
-        } else {
-            let auto = settings.auto_create_topic_enable;
-            self.broker.topics.auto_create(name, &header.default_topic, header.default_topic_queue_nums, auto)?;
+        match self.broker.topics.find(name) {
+            Some(topic) if topic.is_saved() => return Ok(Ok((topic, dead_letters.is_some()))),
+            // Somebody else's, on its way to the disk: wait for it as well.
+            Some(_) => {}
+            None if dead_letters.is_some() => self.broker.topics.create_retry(name, DLQ_QUEUES),
+            None => {
+                let auto = settings.auto_create_topic_enable;
+                self.broker.topics.auto_create(name, &header.default_topic, header.default_topic_queue_nums, auto)?;
+            }
         }
         let broker = self.broker.clone();
         Ok(Err(Step::Later(Box::pin(async move {

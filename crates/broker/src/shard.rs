@@ -11,7 +11,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cometmq_net::conn::OUT_PAUSE;
 use cometmq_net::{Conn, Mailbox, Service};
 use cometmq_store::{Batch, QueueRef, Wake};
 use cometmq_wire::frame::{BadFrame, Builder, OwnedFrame};
@@ -189,7 +188,7 @@ impl BrokerShard {
         // What the properties and the record's own fields add is about this much.
         batch.expect(frames.iter().flatten().map(|f| f.body.len() + 400).sum());
         for frame in frames {
-            if conn.out().len() > OUT_PAUSE {
+            if conn.is_full() {
                 break;
             }
             taken += 1;
@@ -203,6 +202,19 @@ impl BrokerShard {
                 }
             }
         }
+        self.finish(batch, pending);
+        taken
+    }
+
+    /// Runs a request that was taken already once more.
+    fn again(self: &Rc<Self>, conn: &Rc<Conn>, frame: &Frame<'_>) {
+        let (mut batch, mut pending) = (self.batch.take(), Vec::new());
+        self.prepare(conn, frame, &mut batch, &mut pending);
+        self.finish(batch, pending);
+    }
+
+    /// Appends what was prepared and answers it.
+    fn finish(&self, mut batch: Batch, pending: Vec<send::Pending>) {
         if !pending.is_empty() {
             let appended = self.broker.store.append(&mut batch);
             for send in pending {
@@ -211,7 +223,6 @@ impl BrokerShard {
         }
         batch.clear();
         self.batch.replace(batch);
-        taken
     }
 
     fn prepare(
@@ -249,12 +260,12 @@ impl BrokerShard {
         future: Pin<Box<dyn Future<Output = Result<After, Reject>>>>,
     ) {
         let copy = copy_of(frame);
-        let shard = self.clone();
+        let (shard, in_flight) = (self.clone(), asker.conn.in_flight());
         tokio::task::spawn_local(async move {
             let answer = match future.await {
                 Ok(After::Again) => {
                     if let Ok(frame) = &copy {
-                        shard.turn(&asker.conn, &[Ok(frame.frame())]);
+                        shard.again(&asker.conn, &frame.frame());
                     }
                     None
                 }
@@ -267,7 +278,7 @@ impl BrokerShard {
                 Some(Err(reject)) => asker.refuse(&mut asker.conn.out(), &reject),
                 None => {}
             }
-            asker.conn.flush();
+            drop(in_flight);
         });
     }
 }

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -28,12 +29,23 @@ pub(crate) const QUEUES_MAX: i32 = 65_535;
 pub(crate) struct Topic {
     pub(crate) config: TopicConfig,
     queues: Box<[OnceLock<QueueRef>]>,
+    saved: AtomicBool,
 }
 
 impl Topic {
     fn new(config: TopicConfig) -> Arc<Self> {
         let count = config.read_queue_nums.max(config.write_queue_nums).clamp(0, QUEUES_MAX);
-        Arc::new(Self { config, queues: (0..count).map(|_| OnceLock::new()).collect() })
+        let queues = (0..count).map(|_| OnceLock::new()).collect();
+        Arc::new(Self { config, queues, saved: AtomicBool::new(false) })
+    }
+
+    /// Whether the file has a topic of this name: a message in one that a crash takes away would be out of reach.
+    pub(crate) fn is_saved(&self) -> bool {
+        self.saved.load(Ordering::Acquire)
+    }
+
+    fn set_saved(&self) {
+        self.saved.store(true, Ordering::Release);
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -113,8 +125,9 @@ impl Topics {
         if changed {
             let state = version.state_version;
             version.next(self.clock.now_ms(), state);
-            self.table.store(Arc::new(table));
+            // In this order: a save that sees the new table also covers it.
             self.file.changed();
+            self.table.store(Arc::new(table));
         }
         result
     }
@@ -122,12 +135,21 @@ impl Topics {
     /// Puts a topic, new or changed; `false` when it is just so already.
     pub(crate) fn put(&self, config: TopicConfig) -> bool {
         self.change(|table| {
-            if table.get(config.topic_name.as_str()).is_some_and(|t| t.config == config) {
+            let before = table.get(config.topic_name.as_str());
+            if before.is_some_and(|t| t.config == config) {
                 return (false, false);
             }
-            table.insert(Arc::from(config.topic_name.as_str()), Topic::new(config));
+            let topic = Topic::new(config);
+            if before.is_some_and(|t| t.is_saved()) {
+                topic.set_saved();
+            }
+            table.insert(Arc::from(topic.name()), topic);
             (true, true)
         })
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
+        self.change(|table| (table.remove(name).is_some(), ()));
     }
 
     /// Puts a topic unless there is one of its name; returns the one that is there.
@@ -178,12 +200,17 @@ impl Topics {
 
     /// Returns once all changes made so far are on disk.
     pub(crate) async fn save(&self) -> Result<(), Reject> {
-        self.file.save(|| json::to_pretty(&self.snapshot())).await.map_err(|e| Reject::from(&e))
+        let table = self.table.load_full();
+        self.file.save(|| json::to_pretty(&self.snapshot())).await.map_err(|e| Reject::from(&e))?;
+        table.values().for_each(|topic| topic.set_saved());
+        Ok(())
     }
 
     /// Writes the file if the table holds something that it does not (system topics of a first start).
     pub(crate) fn save_now(&self) -> io::Result<()> {
-        self.file.write(&json::to_pretty(&self.snapshot()))
+        self.file.write(&json::to_pretty(&self.snapshot()))?;
+        self.table.load().values().for_each(|topic| topic.set_saved());
+        Ok(())
     }
 }
 

@@ -67,7 +67,10 @@ fn at_its_deadline_it_says_how_far_it_looked() {
 #[test]
 fn it_stays_when_what_it_looks_through_is_not_in_memory() {
     let disk = Faulty::healthy();
-    let broker = TestBroker::start_in_memory(disk.clone(), &[("flushIntervalConsumeQueue", "1"), ("flushIntervalCommitLog", "1")]);
+    let broker = TestBroker::start_in_memory(
+        disk.clone(),
+        &[("flushIntervalConsumeQueue", "1"), ("flushIntervalCommitLog", "1")],
+    );
     let (mut puller, mut sender) = (broker.connect(), broker.connect());
     prepare(&mut sender);
     disk.make_cold(true);

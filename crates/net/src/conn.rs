@@ -27,7 +27,7 @@ use crate::stats;
 /// Frames that one turn takes at most, so that one connection cannot hold up the others.
 const FRAMES_MAX: usize = 256;
 /// Size of the output buffer above which a connection is not read from, until all of it is written.
-const OUT_PAUSE: usize = 1024 * 1024;
+pub const OUT_PAUSE: usize = 1024 * 1024;
 /// Requests of one connection that are served outside of its turns at the same time.
 const IN_FLIGHT_MAX: usize = 64;
 /// How long the last words to a refused peer, or pending answers at shutdown, may take.
@@ -99,15 +99,10 @@ impl Conn {
         self.out.borrow().len() > OUT_PAUSE || self.in_flight.get() >= IN_FLIGHT_MAX
     }
 
-    /// A request is answered outside of its turn; ends with [`Conn::ended`].
-    pub fn began(&self) {
+    /// Counts a request that is answered outside of its turn, until the guard is dropped, which flushes.
+    pub fn in_flight(self: &Rc<Self>) -> InFlight {
         self.in_flight.set(self.in_flight.get() + 1);
-    }
-
-    /// Its answer is in [`Conn::out`], if it has one.
-    pub fn ended(&self) {
-        self.in_flight.set(self.in_flight.get() - 1);
-        self.flush();
+        InFlight(self.clone())
     }
 
     pub fn flush(&self) {
@@ -125,6 +120,16 @@ impl Conn {
 
     pub fn is_closing(&self) -> bool {
         self.closing.get()
+    }
+}
+
+/// A request that is under way. Its answer, if it has one, is in [`Conn::out`] when this is dropped.
+pub struct InFlight(Rc<Conn>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.set(self.0.in_flight.get() - 1);
+        self.0.flush();
     }
 }
 

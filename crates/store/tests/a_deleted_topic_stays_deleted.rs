@@ -5,8 +5,8 @@
 mod support;
 
 use cometmq_store::FlushMode::{Async, Sync};
-use cometmq_store::disk::{Disk, Faulty};
 use cometmq_store::Store;
+use cometmq_store::disk::{Disk, Faulty};
 use support::{ROOT, body, drain, files, open, send, settle};
 
 const OLD: usize = 12;
@@ -40,7 +40,11 @@ fn through_every_kind_of_restart() {
             let bodies = [body("new 0", 90), body("new 1", 90)];
             assert_eq!(send(&store, &new, &bodies).unwrap()[0].queue_offset, 0);
             settle(&store);
-            if stop == "closed" { store.close().unwrap() } else { drop(store) }
+            if stop == "closed" {
+                store.close().unwrap()
+            } else {
+                drop(store)
+            }
             if checkpoint == "gone" {
                 disk.remove(&std::path::Path::new(ROOT).join("comet/checkpoint")).unwrap();
             }

@@ -161,6 +161,15 @@ headers! {
         origin_msg_id: Option<Text<'a>> = "originMsgId", origin_topic: Option<Text<'a>> = "originTopic",
         unit_mode: Option<bool> = "unitMode", max_reconsume_times: Option<i32> = "maxReconsumeTimes",
     }
+    /// INVOKE_BROKER_TO_RESET_OFFSET (222). Java: `ResetOffsetRequestHeader`.
+    ResetOffset {
+        group: Text<'a> = "group", topic: Text<'a> = "topic", queue_id: Option<i32> = "queueId",
+        offset: Option<i64> = "offset", timestamp: i64 = "timestamp", is_force: bool = "isForce",
+    }
+    /// RESET_CONSUMER_CLIENT_OFFSET (220): what a consumer is told. Java: `ResetOffsetRequestHeader`.
+    ResetClientOffset { topic: Text<'a> = "topic", group: Text<'a> = "group", timestamp: i64 = "timestamp" }
+    /// GET_PRODUCER_CONNECTION_LIST (204). Java: `GetProducerConnectionListRequestHeader`.
+    ProducerGroup { producer_group: Text<'a> = "producerGroup" }
     /// QUERY_CONSUMER_OFFSET (14). Java: `QueryConsumerOffsetRequestHeader`.
     QueryConsumerOffset {
         consumer_group: Text<'a> = "consumerGroup", topic: Text<'a> = "topic", queue_id: i32 = "queueId",

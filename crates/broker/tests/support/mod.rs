@@ -3,6 +3,7 @@
 
 #![allow(dead_code)] // Each test uses its part.
 
+pub mod gated;
 pub mod peer;
 
 use std::path::{Path, PathBuf};
