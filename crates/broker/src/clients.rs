@@ -50,6 +50,16 @@ struct Tables {
     producers: HashMap<String, HashMap<ConnId, Member>>,
 }
 
+/// Who sent a heartbeat, and how it is to be taken.
+pub(crate) struct Seen<'a> {
+    pub(crate) conn: ConnId,
+    pub(crate) member: &'a Member,
+    /// The subscriptions are those of the last full heartbeat.
+    pub(crate) without_sub: bool,
+    pub(crate) notify: bool,
+    pub(crate) property_filter: bool,
+}
+
 /// Connections to tell that the members of a group changed.
 pub(crate) type Changed = Vec<(String, Vec<ConnId>)>;
 
@@ -62,24 +72,18 @@ impl Clients {
         self.tables.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A consumer's heartbeat. `without_sub`: the subscriptions are those of the last full one.
-    pub(crate) fn consumer_seen(
-        &self,
-        conn: ConnId,
-        member: &Member,
-        data: &ConsumerData,
-        without_sub: bool,
-        notify: bool,
-    ) -> Changed {
+    /// A consumer's heartbeat.
+    pub(crate) fn consumer_seen(&self, seen: &Seen<'_>, data: &ConsumerData) -> Changed {
         let mut tables = self.write();
         let group = tables.consumers.entry(data.group_name.clone()).or_default();
         group.consume_type = data.consume_type;
         group.message_model = data.message_model;
         group.consume_from_where = data.consume_from_where;
-        group.notify = notify;
-        let joined = group.members.insert(conn, member.clone()).is_none_or(|old| old.client_id != member.client_id);
-        let subscribed = !without_sub && group.subscribe(data);
-        if joined || subscribed { group.changed(&data.group_name, None) } else { Changed::new() }
+        group.notify = seen.notify;
+        let before = group.members.insert(seen.conn, seen.member.clone());
+        let joined = before.is_none_or(|old| old.client_id != seen.member.client_id);
+        let subscribed = !seen.without_sub && group.subscribe(data, seen.property_filter);
+        if joined || subscribed { group.changed(&data.group_name) } else { Changed::new() }
     }
 
     /// Whether the fingerprint of a group's heartbeat differs from the one before. Java: `consumerGroupHeartbeatTable`.
@@ -168,13 +172,13 @@ impl Clients {
 
 impl ConsumerGroup {
     /// Takes over newer subscriptions, drops those that are no longer there. Java: `ConsumerGroupInfo.updateSubscription`.
-    fn subscribe(&mut self, data: &ConsumerData) -> bool {
+    fn subscribe(&mut self, data: &ConsumerData, property_filter: bool) -> bool {
         let mut changed = false;
         for sub in &data.subscription_data_set {
             let old = self.subscriptions.get(&sub.topic);
             if old.is_none_or(|o| sub.sub_version > o.data.sub_version) {
                 changed |= old.is_none();
-                self.subscriptions.insert(sub.topic.clone(), Arc::new(Subscription::of(sub)));
+                self.subscriptions.insert(sub.topic.clone(), Arc::new(Subscription::of(sub, property_filter)));
             }
         }
         let before = self.subscriptions.len();
@@ -182,8 +186,8 @@ impl ConsumerGroup {
         changed || before != self.subscriptions.len()
     }
 
-    fn changed(&self, name: &str, except: Option<ConnId>) -> Changed {
-        let tell: Vec<ConnId> = self.members.keys().copied().filter(|c| Some(*c) != except).collect();
+    fn changed(&self, name: &str) -> Changed {
+        let tell: Vec<ConnId> = self.members.keys().copied().collect();
         if self.notify && !tell.is_empty() { vec![(name.to_string(), tell)] } else { Changed::new() }
     }
 }
@@ -193,7 +197,7 @@ impl Tables {
         let Some(group) = self.consumers.get_mut(name) else { return Changed::new() };
         let before = group.members.len();
         group.members.retain(|c, m| !gone(c, m));
-        if group.members.len() == before { Changed::new() } else { group.changed(name, None) }
+        if group.members.len() == before { Changed::new() } else { group.changed(name) }
     }
 
     fn prune(&mut self) {

@@ -9,10 +9,10 @@ use cometmq_wire::header::{Language, SerializeType};
 use cometmq_wire::headers::{ConsumerGroup, UnregisterClient};
 use cometmq_wire::{Frame, RequestCode, ResponseCode, json, names, version};
 
-use crate::clients::Member;
+use crate::clients::{Member, Seen};
 use crate::error::Reject;
 use crate::shard::{After, Asker, BrokerShard, Step};
-use crate::subscription::{TagFilter, is_tag_type, refuse_expression};
+use crate::subscription::Filter;
 
 /// Groups, and subscriptions of one group, that one heartbeat may carry.
 const GROUPS_MAX: usize = 10_000;
@@ -42,6 +42,7 @@ impl BrokerShard {
             seen_ms: self.broker.clock.now_ms(),
         };
         let conn = asker.conn.id();
+        let property_filter = self.broker.settings.load().enable_property_filter;
         let mut sub_change = data.heartbeat_fingerprint == 0;
         for consumer in &data.consumer_data_set {
             let Some(group) = self.broker.groups.find(&consumer.group_name) else { continue };
@@ -49,7 +50,8 @@ impl BrokerShard {
                 sub_change |= self.broker.clients.fingerprint_changed(&consumer.group_name, data.heartbeat_fingerprint);
             }
             let notify = group.notify_consumer_ids_changed_enable;
-            let changed = self.broker.clients.consumer_seen(conn, &member, consumer, data.without_sub, notify);
+            let seen = Seen { conn, member: &member, without_sub: data.without_sub, notify, property_filter };
+            let changed = self.broker.clients.consumer_seen(&seen, consumer);
             self.broker.notify_changed(changed);
         }
         for producer in &data.producer_data_set {
@@ -116,10 +118,8 @@ impl BrokerShard {
     ) -> Result<Step, Reject> {
         let body: CheckClientRequestBody = json::from_slice(frame.body)?;
         if let Some(subscription) = body.subscription_data {
-            if !is_tag_type(&subscription.expression_type) {
-                return Err(refuse_expression(&subscription.expression_type));
-            }
-            TagFilter::parse(&subscription.sub_string)?;
+            let property_filter = self.broker.settings.load().enable_property_filter;
+            Filter::parse(&subscription.expression_type, &subscription.sub_string, property_filter)?;
         }
         Ok(asker.success(out))
     }

@@ -3,8 +3,8 @@
 //! Reading order: `broker` (the tables and what owns what) → `shard` (a turn: prepare all, append once, finish all)
 //! → `send` → `pull` → `parked` (long polling) → the rest by family.
 //!
-//! Invariants: nothing on a shard blocks (what may, becomes a [`shard::Step::Later`]); an acknowledged change is on disk;
-//! expected refusals are [`error::Reject`], made in one place into codes and remarks.
+//! Invariants: nothing on a shard blocks (what may, becomes a `shard::Step::Later`); an acknowledged change is on disk;
+//! expected refusals are `error::Reject`, made in one place into codes and remarks.
 //! Java: `BrokerController` and its processors.
 
 pub mod broker;

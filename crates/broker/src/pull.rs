@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cometmq_store::{Limits, QueueRef, Read, Status, Wait};
+use cometmq_store::{Limits, QueueRef, Read, Status, Store, Wait};
 use cometmq_wire::body::{MessageModel, SubscriptionGroupConfig};
 use cometmq_wire::flags::{perm, pull};
 use cometmq_wire::frame::Builder;
@@ -18,7 +18,7 @@ use cometmq_wire::{Frame, ResponseCode};
 
 use crate::error::Reject;
 use crate::shard::{After, Asker, BrokerShard, Step};
-use crate::subscription::{TagFilter, is_tag_type, refuse_expression};
+use crate::subscription::{Filter, sql_matches};
 use crate::topics::Topic;
 
 /// Longest time that a pull may be parked, whatever it asks for.
@@ -33,7 +33,7 @@ pub(crate) struct PullCall {
     /// Where to read; moves on while a parked poll's filter matches nothing.
     pub(crate) offset: i64,
     pub(crate) limits: Limits,
-    pub(crate) filter: TagFilter,
+    pub(crate) filter: Filter,
     topic_sys_flag: i32,
     group_sys_flag: i32,
 }
@@ -125,13 +125,11 @@ impl BrokerShard {
     }
 
     /// The filter: from the request, or from the group's heartbeat.
-    fn filter_of(&self, header: &Pull<'_>, group: &SubscriptionGroupConfig) -> Result<TagFilter, Reject> {
-        let kind = header.expression_type.as_deref().unwrap_or_default();
+    fn filter_of(&self, header: &Pull<'_>, group: &SubscriptionGroupConfig) -> Result<Filter, Reject> {
         if header.sys_flag & pull::SUBSCRIPTION != 0 {
-            if !is_tag_type(kind) {
-                return Err(refuse_expression(kind));
-            }
-            return TagFilter::parse(header.subscription.as_deref().unwrap_or_default());
+            let kind = header.expression_type.as_deref().unwrap_or_default();
+            let expression = header.subscription.as_deref().unwrap_or_default();
+            return Filter::parse(kind, expression, self.broker.settings.load().enable_property_filter);
         }
         let missing = |what: &str| {
             let remark = format!(
@@ -154,7 +152,7 @@ impl BrokerShard {
         if subscription.data.sub_version < header.sub_version {
             return Err(Reject::new(ResponseCode::SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest"));
         }
-        subscription.filter.clone().ok_or_else(|| refuse_expression(&subscription.data.expression_type))
+        subscription.filter.clone()
     }
 
     /// Reads and answers, parks, or goes on where reading may block.
@@ -172,7 +170,7 @@ impl BrokerShard {
     }
 
     pub(crate) fn read(&self, call: &PullCall, wait: Wait) -> Result<Read, Reject> {
-        Ok(self.broker.store.read(&call.queue, call.offset, &call.limits, wait, &|code| call.filter.matches(code))?)
+        Ok(read_filtered(&self.broker.store, &call.queue, call.offset, &call.limits, wait, &call.filter)?)
     }
 
     async fn read_cold_and_answer(self: &Rc<Self>, call: PullCall, park_for: Option<Duration>) -> Result<(), Reject> {
@@ -185,9 +183,8 @@ impl BrokerShard {
     pub(crate) async fn read_cold(&self, call: &PullCall) -> Result<Read, Reject> {
         let (store, queue, filter) = (self.broker.store.clone(), call.queue.clone(), call.filter.clone());
         let (offset, limits) = (call.offset, call.limits);
-        let reading = tokio::task::spawn_blocking(move || {
-            store.read(&queue, offset, &limits, Wait::Yes, &|code| filter.matches(code))
-        });
+        let reading =
+            tokio::task::spawn_blocking(move || read_filtered(&store, &queue, offset, &limits, Wait::Yes, &filter));
         let read = reading.await;
         Ok(read.map_err(|e| Reject::new(ResponseCode::SYSTEM_ERROR, format!("a bug: reading panicked: {e}")))??)
     }
@@ -247,4 +244,18 @@ fn answer_reset(asker: &Asker, queue: &QueueRef, offset: i64) -> Step {
     let header = PullAnswer::new(0, offset, queue.min(), queue.end(), None, None, None, None);
     asker.answer(&mut asker.conn.out(), ResponseCode::PULL_OFFSET_MOVED, Some(&remark), |w| header.write(w), &[]);
     Step::Done
+}
+
+fn read_filtered(
+    store: &Store,
+    queue: &QueueRef,
+    offset: i64,
+    limits: &Limits,
+    wait: Wait,
+    filter: &Filter,
+) -> Result<Read, cometmq_store::Error> {
+    match filter {
+        Filter::Sql(sql) => store.read_where(queue, offset, limits, wait, &|record| sql_matches(sql, record)),
+        tags => store.read(queue, offset, limits, wait, &|code| tags.matches_code(code)),
+    }
 }

@@ -11,6 +11,7 @@ pub(crate) struct Settings {
     pub(crate) auto_create_topic_enable: bool,
     pub(crate) auto_create_subscription_group: bool,
     pub(crate) broker_permission: i32,
+    pub(crate) enable_property_filter: bool,
     pub(crate) max_message_size: usize,
     pub(crate) long_polling_enable: bool,
     pub(crate) short_polling: Duration,
@@ -36,6 +37,7 @@ impl Settings {
         Self {
             auto_create_topic_enable: config.bool("autoCreateTopicEnable"),
             auto_create_subscription_group: config.bool("autoCreateSubscriptionGroup"),
+            enable_property_filter: config.bool("enablePropertyFilter"),
             broker_permission: config.int("brokerPermission"),
             max_message_size: count("maxMessageSize"),
             long_polling_enable: config.bool("longPollingEnable"),

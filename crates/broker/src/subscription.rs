@@ -1,26 +1,46 @@
-//! What a consumer wants of a topic, in the form that a read needs: the set of tag codes.
-//! Java: `FilterAPI.build`, `ExpressionMessageFilter.isMatchedByConsumeQueue`.
+//! What a consumer wants of a topic, in the form that a read needs: a set of tag codes, or a compiled expression.
+//! Java: `FilterAPI.build`, `ExpressionMessageFilter`.
 
 use std::sync::Arc;
 
+use cometmq_filter::SqlFilter;
+use cometmq_wire::ResponseCode;
 use cometmq_wire::body::SubscriptionData;
 use cometmq_wire::java_hash::tags_code;
+use cometmq_wire::record::Record;
 
 use crate::error::Reject;
 
 /// Tags of one expression. Far above what a person writes.
 const TAGS_MAX: usize = 1024;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TagFilter {
+#[derive(Debug, Clone)]
+pub(crate) enum Filter {
     All,
     /// Sorted codes.
     Codes(Arc<[i64]>),
+    /// SQL92 over the properties of a message.
+    Sql(Arc<SqlFilter>),
 }
 
-impl TagFilter {
+impl Filter {
+    /// `kind` is TAG (or nothing) or SQL92, the latter only with `enablePropertyFilter`.
+    pub(crate) fn parse(kind: &str, expression: &str, property_filter: bool) -> Result<Self, Reject> {
+        match kind {
+            "" | "TAG" => Self::tags(expression),
+            "SQL92" if property_filter => match SqlFilter::parse(expression) {
+                Ok(filter) => Ok(Self::Sql(Arc::new(filter))),
+                Err(error) => {
+                    let remark = format!("parse the consumer's subscription failed: {error}");
+                    Err(Reject::new(ResponseCode::SUBSCRIPTION_PARSE_FAILED, remark))
+                }
+            },
+            other => Err(refuse_expression(other)),
+        }
+    }
+
     /// Parses `A || B`; `*` and an empty text mean all.
-    pub(crate) fn parse(expression: &str) -> Result<Self, Reject> {
+    fn tags(expression: &str) -> Result<Self, Reject> {
         let expression = expression.trim();
         if expression.is_empty() || expression == "*" {
             return Ok(Self::All);
@@ -28,7 +48,7 @@ impl TagFilter {
         let tags = expression.split("||").map(str::trim).filter(|t| !t.is_empty());
         let mut codes: Vec<i64> = tags.map(tags_code).collect();
         if codes.is_empty() || codes.len() > TAGS_MAX {
-            let code = cometmq_wire::ResponseCode::SUBSCRIPTION_PARSE_FAILED;
+            let code = ResponseCode::SUBSCRIPTION_PARSE_FAILED;
             let what =
                 format!("parse the consumer's subscription failed: {} tags, expected 1 to {TAGS_MAX}", codes.len());
             return Err(Reject::new(code, what));
@@ -38,38 +58,37 @@ impl TagFilter {
         Ok(Self::Codes(codes.into()))
     }
 
-    pub(crate) fn matches(&self, code: i64) -> bool {
+    /// As far as the tag code tells. Java's broker looks no further; clients compare the tag itself.
+    pub(crate) fn matches_code(&self, code: i64) -> bool {
         match self {
-            Self::All => true,
+            Self::All | Self::Sql(_) => true,
             Self::Codes(codes) => codes.binary_search(&code).is_ok(),
         }
     }
 }
 
-/// TAG, or nothing said. Java: `ExpressionType.isTagType`.
-pub(crate) fn is_tag_type(expression_type: &str) -> bool {
-    expression_type.is_empty() || expression_type == "TAG"
+/// Whether a record passes an expression; one that does not parse passes none.
+pub(crate) fn sql_matches(filter: &SqlFilter, record: &[u8]) -> bool {
+    Record::parse(record).is_ok_and(|r| filter.matches(&|name: &str| r.property(name)))
 }
 
-/// Java's words when property filters are off; they are not built yet.
-pub(crate) fn refuse_expression(expression_type: &str) -> Reject {
-    Reject::new(
-        cometmq_wire::ResponseCode::SYSTEM_ERROR,
-        format!("The broker does not support consumer to filter message by {expression_type}"),
-    )
+/// Java's words when the broker has property filters switched off, or does not know the kind.
+fn refuse_expression(expression_type: &str) -> Reject {
+    let remark = format!("The broker does not support consumer to filter message by {expression_type}");
+    Reject::new(ResponseCode::SYSTEM_ERROR, remark)
 }
 
 /// A subscription of a group, from its heartbeat.
 #[derive(Debug, Clone)]
 pub(crate) struct Subscription {
     pub(crate) data: SubscriptionData,
-    /// `None`: not a tag expression.
-    pub(crate) filter: Option<TagFilter>,
+    /// Why it cannot be used, if it cannot.
+    pub(crate) filter: Result<Filter, Reject>,
 }
 
 impl Subscription {
-    pub(crate) fn of(data: &SubscriptionData) -> Self {
-        let filter = is_tag_type(&data.expression_type).then(|| TagFilter::parse(&data.sub_string).ok()).flatten();
+    pub(crate) fn of(data: &SubscriptionData, property_filter: bool) -> Self {
+        let filter = Filter::parse(&data.expression_type, &data.sub_string, property_filter);
         Self { data: data.clone(), filter }
     }
 }
@@ -80,11 +99,22 @@ mod tests {
 
     #[test]
     fn tags_by_their_java_hash() {
-        assert_eq!(TagFilter::parse(" * ").unwrap(), TagFilter::All);
-        assert_eq!(TagFilter::parse("").unwrap(), TagFilter::All);
-        let ab = TagFilter::parse("TA || TB||TA").unwrap();
-        assert_eq!(ab, TagFilter::Codes([2669, 2670].into()));
-        assert!(ab.matches(2669) && !ab.matches(2671) && !ab.matches(0));
-        assert!(TagFilter::parse("||").is_err());
+        let tags = |text: &str| Filter::parse("TAG", text, false);
+        assert!(matches!(tags(" * ").unwrap(), Filter::All));
+        assert!(matches!(Filter::parse("", "", false).unwrap(), Filter::All));
+        let ab = tags("TA || TB||TA").unwrap();
+        assert!(matches!(&ab, Filter::Codes(codes) if **codes == [2669, 2670]));
+        assert!(ab.matches_code(2669) && !ab.matches_code(2671) && !ab.matches_code(0));
+        assert!(tags("||").is_err());
+    }
+
+    #[test]
+    fn sql_only_where_it_is_switched_on_and_parses() {
+        assert!(matches!(Filter::parse("SQL92", "a > 3", true), Ok(Filter::Sql(_))));
+        let off = Filter::parse("SQL92", "a > 3", false).unwrap_err();
+        assert_eq!(off.remark, "The broker does not support consumer to filter message by SQL92");
+        let broken = Filter::parse("SQL92", "a < 10bbbbb", true).unwrap_err();
+        assert_eq!(broken.code, ResponseCode::SUBSCRIPTION_PARSE_FAILED);
+        assert!(broken.remark.contains("position"), "{}", broken.remark);
     }
 }

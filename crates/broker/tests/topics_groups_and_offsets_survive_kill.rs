@@ -76,6 +76,7 @@ fn everything_acknowledged_is_there_after_the_kill() {
             for (name, _, _, is_there) in steps[..=at].iter().filter(|s| s.0 != "group" || at < 5) {
                 assert!(is_there(&mut peer), "killed after '{}', {life} start: no {name}", steps[at].0);
             }
+            drop(peer);
             broker.stop();
         }
     }
@@ -116,6 +117,7 @@ fn topics_and_groups_survive_a_power_cut_too() {
         let mut peer = after.connect();
         assert!(json(&peer.ask(&Ask::new(351).field("topic", "orders"))).contains(r#""writeQueueNums":4"#), "{seed}");
         assert!(json(&peer.ask(&Ask::new(352).field("group", "billing"))).contains(r#""retryMaxTimes":3"#), "{seed}");
+        drop(peer);
         after.stop();
     }
 }

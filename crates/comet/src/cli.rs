@@ -1,9 +1,12 @@
 //! Flags and sub-commands.
 
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use anyhow::Context;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 use crate::{consume, produce, serve};
 
@@ -33,6 +36,34 @@ enum Command {
     Produce(produce::Produce),
     /// Receive messages of a topic.
     Consume(consume::Consume),
+    /// Manage topics, groups, offsets and brokers: mqadmin's commands. `comet admin --help` lists them.
+    #[command(disable_help_flag = true)]
+    Admin {
+        /// A command and its flags. They are parsed by `cometmq_admin`, as exit codes and spelling are mqadmin's.
+        #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
+    /// Print a completion script for a shell.
+    #[command(after_help = "Examples:
+  comet completions bash > /etc/bash_completion.d/comet
+  comet completions zsh > ~/.zfunc/_comet
+  comet completions fish > ~/.config/fish/completions/comet.fish")]
+    Completions { shell: CompletionShell },
+    /// Print the manual page of comet or of one of its commands.
+    #[command(after_help = "Examples:
+  comet man | man -l -
+  comet man admin updateTopic | man -l -")]
+    Man {
+        /// Command and sub-command.
+        command: Vec<String>,
+    },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum CompletionShell {
+    Bash,
+    Zsh,
+    Fish,
 }
 
 /// What every server role takes.
@@ -114,6 +145,34 @@ impl Cli {
             Command::Broker(args) => serve::broker(args),
             Command::Produce(args) => args.run(),
             Command::Consume(args) => args.run(),
+            Command::Admin { args } => std::process::exit(cometmq_admin::run(args)),
+            Command::Completions { shell } => completions(shell),
+            Command::Man { command } => manual(&command),
         }
     }
+}
+
+/// All commands, those of `admin` included.
+fn tree() -> clap::Command {
+    Cli::command().mut_subcommand("admin", |_| cometmq_admin::command())
+}
+
+fn completions(shell: CompletionShell) -> anyhow::Result<()> {
+    let shell = match shell {
+        CompletionShell::Bash => Shell::Bash,
+        CompletionShell::Zsh => Shell::Zsh,
+        CompletionShell::Fish => Shell::Fish,
+    };
+    clap_complete::generate(shell, &mut tree(), "comet", &mut std::io::stdout());
+    Ok(())
+}
+
+fn manual(path: &[String]) -> anyhow::Result<()> {
+    let mut tree = tree();
+    tree.build();
+    let mut command = &tree;
+    for name in path {
+        command = command.find_subcommand(name).with_context(|| format!("man {}: no such command", path.join(" ")))?;
+    }
+    Ok(clap_mangen::Man::new(command.clone()).render(&mut std::io::stdout())?)
 }

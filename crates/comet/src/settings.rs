@@ -10,13 +10,15 @@ use crate::cli::{BrokerFlags, Common};
 pub fn configure(role: Role, others: &[Role], common: &Common) -> anyhow::Result<Config> {
     let mut config = Config::new(role);
     let known_elsewhere = |key: &str| others.iter().any(|r| find(*r, key).is_some());
+    // What concerns both roles of a process, the broker says.
+    let speaks = role == Role::Broker || others.is_empty();
     if let Some(path) = &common.config {
         let text = std::fs::read(path).with_context(|| format!("configuration file {}", path.display()))?;
         let loaded = config.load_properties(&String::from_utf8_lossy(&text)).map_err(|errors| {
             let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
             anyhow::anyhow!("configuration file {}: {}", path.display(), all.join("; "))
         })?;
-        for key in loaded.unknown.iter().filter(|k| !known_elsewhere(k)) {
+        for key in loaded.unknown.iter().filter(|k| speaks && !known_elsewhere(k)) {
             tracing::warn!(key, file = %path.display(), "unknown configuration key, ignored as Java does");
         }
     }
@@ -32,7 +34,7 @@ pub fn configure(role: Role, others: &[Role], common: &Common) -> anyhow::Result
             .set("storePathRootDir", &data.to_string_lossy())
             .or_else(|e| if role == Role::NameServer { Ok(find_any()) } else { Err(e) })?;
     }
-    for (key, value) in config.not_built() {
+    for (key, value) in config.not_built().into_iter().filter(|(key, _)| speaks || !known_elsewhere(key.name)) {
         tracing::warn!(key = key.name, value, "this configuration key has no effect in this version");
     }
     Ok(config)

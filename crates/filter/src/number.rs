@@ -48,7 +48,9 @@ mod tests {
 
     #[test]
     fn doubles_are_read_as_java_does() {
-        for (text, number) in [("1.", 1.0), (".5", 0.5), (" +1e2\t", 100.0), ("-1.5f", -1.5), ("7D", 7.0), ("1.e1", 10.0)] {
+        for (text, number) in
+            [("1.", 1.0), (".5", 0.5), (" +1e2\t", 100.0), ("-1.5f", -1.5), ("7D", 7.0), ("1.e1", 10.0)]
+        {
             assert_eq!(double(text), Some(number), "{text:?}");
         }
         assert_eq!(double("-Infinity"), Some(f64::NEG_INFINITY));

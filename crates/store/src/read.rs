@@ -83,6 +83,42 @@ impl Store {
         wait: Wait,
         matches: &dyn Fn(i64) -> bool,
     ) -> Result<Read, Error> {
+        self.read_by(queue, from, limits, wait, |entries| {
+            let (picked, next) = self.pick(entries, from, limits, |entry| Ok(matches(entry.tags_code)))?;
+            Ok((self.0.fetch(&picked, wait)?, next))
+        })
+    }
+
+    /// As [`Store::read`], with a filter that has to see the whole record: each is read to find out.
+    pub fn read_where(
+        &self,
+        queue: &QueueRef,
+        from: i64,
+        limits: &Limits,
+        wait: Wait,
+        matches: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Read, Error> {
+        self.read_by(queue, from, limits, wait, |entries| {
+            let mut records = Vec::new();
+            let (picked, next) = self.pick(entries, from, limits, |entry| {
+                let record = self.0.fetch(std::slice::from_ref(entry), wait)?.pop().filter(|r| matches(r));
+                Ok(record.map(|r| records.push(r)).is_some())
+            })?;
+            // The one that did not fit was read, too.
+            records.truncate(picked.len());
+            Ok((records, next))
+        })
+    }
+
+    /// `choose` makes records, and the offset behind the last entry looked at, out of the entries from `from` on.
+    fn read_by(
+        &self,
+        queue: &QueueRef,
+        from: i64,
+        limits: &Limits,
+        wait: Wait,
+        choose: impl FnOnce(&[Entry]) -> io::Result<(Vec<Bytes>, i64)>,
+    ) -> Result<Read, Error> {
         let (min, end) = (queue.min(), queue.end());
         let answer = |status, next| Ok(Read { status, next, min, end, records: Vec::new() });
         if end == 0 {
@@ -104,22 +140,27 @@ impl Store {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return answer(Status::Cold, from),
             Err(source) => return Err(self.0.queue_error(source)),
         }
-        let (picked, next) = self.pick(&entries, from, limits, matches);
-        match self.0.fetch(&picked, wait) {
+        match choose(&entries) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => answer(Status::Cold, from),
             Err(source) => Err(Error::Io { op: "read", path: self.0.log.dir().to_path_buf(), source }),
-            Ok(records) if records.is_empty() => answer(Status::NoMatch, next.max(from + 1)),
-            Ok(records) => Ok(Read { status: Status::Found, next, min, end, records }),
+            Ok((records, next)) if records.is_empty() => answer(Status::NoMatch, next.max(from + 1)),
+            Ok((records, next)) => Ok(Read { status: Status::Found, next, min, end, records }),
         }
     }
 
     /// Chooses entries up to the limits; returns them and the offset behind the last one looked at.
-    fn pick(&self, entries: &[Entry], from: i64, limits: &Limits, matches: &dyn Fn(i64) -> bool) -> (Vec<Entry>, i64) {
+    fn pick(
+        &self,
+        entries: &[Entry],
+        from: i64,
+        limits: &Limits,
+        mut matches: impl FnMut(&Entry) -> io::Result<bool>,
+    ) -> io::Result<(Vec<Entry>, i64)> {
         let hot_from = self.written().saturating_sub(limits.hot_window);
         let mut picked: Vec<Entry> = Vec::with_capacity(entries.len().min(limits.count));
         let mut bytes = 0;
         for (n, entry) in (from..).zip(entries) {
-            if entry.is_filler() || !matches(entry.tags_code) {
+            if entry.is_filler() || !matches(entry)? {
                 continue;
             }
             let is_hot = entry.log_at >= hot_from;
@@ -127,12 +168,12 @@ impl Store {
                 if is_hot { (limits.hot_count, limits.hot_bytes) } else { (limits.cold_count, limits.cold_bytes) };
             let is_full = picked.len() >= limits.count.min(count_max) || bytes + entry.len as usize > bytes_max;
             if !picked.is_empty() && is_full {
-                return (picked, n);
+                return Ok((picked, n));
             }
             bytes += entry.len as usize;
             picked.push(*entry);
         }
-        (picked, from + entries.len() as i64)
+        Ok((picked, from + entries.len() as i64))
     }
 
     /// The queue entry of message `offset`; `None` when there is none or its message is missing. May wait for the disk.

@@ -215,6 +215,19 @@ headers! {
         consumer_group: Text<'a> = "consumerGroup", topic: Option<Text<'a>> = "topic",
         topic_list: Option<Text<'a>> = "topicList",
     }
+    /// GET_CONSUMER_RUNNING_INFO (307). Java: `GetConsumerRunningInfoRequestHeader`.
+    RunningInfo {
+        consumer_group: Text<'a> = "consumerGroup", client_id: Text<'a> = "clientId",
+        jstack_enable: Option<bool> = "jstackEnable",
+    }
+    /// GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201), page by page; brokers before 5.3 send all at once.
+    /// Java: `GetAllSubscriptionGroupRequestHeader`.
+    AllGroups {
+        group_seq: i32 = "groupSeq", data_version: Option<Text<'a>> = "dataVersion",
+        max_group_num: Option<i32> = "maxGroupNum",
+    }
+    /// The answer of 201. Java: `GetAllSubscriptionGroupResponseHeader`.
+    AllGroupsAnswer { total_group_num: Option<i32> = "totalGroupNum" }
     /// UNREGISTER_CLIENT (35). Java: `UnregisterClientRequestHeader`.
     UnregisterClient {
         client_id: Text<'a> = "clientID", producer_group: Option<Text<'a>> = "producerGroup",

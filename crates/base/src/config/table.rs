@@ -100,7 +100,7 @@ pub(super) static BROKER: [Key; 243] = of(
         int("maxErrorRateOfBloomFilter", "20"),
         long("filterDataCleanTimeSpan", "86400000"),
         bool("filterSupportRetry", "false"),
-        bool("enablePropertyFilter", "false"),
+        bool("enablePropertyFilter", "false").hot(),
         bool("compressedRegister", "false"),
         bool("forceRegister", "true").hot(),
         int("registerNameServerPeriod", "30000").positive().hot(),

@@ -221,15 +221,26 @@ impl Peer {
         }
     }
 
-    /// The frames that came before the peer was killed, which may have cut the last one.
-    pub fn receive_until_lost(&mut self, mut take: impl FnMut(Got)) {
+    /// The next frame; `None` when the broker was killed before it was whole.
+    pub fn receive_or_lost(&mut self) -> Option<Got> {
         let mut buf = [0; 65_536];
-        while let Ok(n @ 1..) = self.stream.read(&mut buf) {
-            self.unread.extend_from_slice(&buf[..n]);
-            while let Some(got) = self.cut() {
-                take(got);
+        loop {
+            if let Some(got) = self.cut() {
+                return Some(got);
+            }
+            match self.stream.read(&mut buf) {
+                Ok(n @ 1..) => self.unread.extend_from_slice(&buf[..n]),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => panic!("nothing came within {LONG:?}"),
+                Ok(0) | Err(_) => return None,
             }
         }
+    }
+
+    /// As [`Peer::ask`] of a broker that may be killed meanwhile.
+    pub fn ask_or_lost(&mut self, ask: &Ask) -> Option<Got> {
+        self.opaque += 1;
+        self.stream.write_all(&ask.frame(self.opaque)).ok()?;
+        self.receive_or_lost()
     }
 
     /// Everything up to the end of the stream.

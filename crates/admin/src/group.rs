@@ -1,0 +1,350 @@
+//! Consumer groups and the clients of groups: updateSubGroup (200), deleteSubGroup (207, 215, 216, 102), consumerConnection
+//! (203), producerConnection (204). Java: `tools.command.consumer.*`, `tools.command.connection.*`.
+
+use anyhow::{Context, bail};
+use clap::{ArgAction, Args};
+use cometmq_client::ResponseCode;
+use cometmq_wire::body::group::{CustomizedRetryPolicy, ExponentialRetryPolicy};
+use cometmq_wire::body::{self, ClientConnection, GroupRetryPolicy, SubscriptionGroupConfig};
+use cometmq_wire::{json, names, version};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::config::ORDER_TOPIC_CONFIG;
+use crate::report::{Changes, Report, state};
+use crate::session::{Brokers, Session, any_replicas};
+use crate::table::{Table, format};
+use crate::topic::{attribute_changes, delete_topic, java_map};
+
+#[derive(Args)]
+#[command(after_help = "What is not given gets its default, also in a group that exists, as with mqadmin.
+
+Examples:
+  comet admin updateSubGroup -c DefaultCluster -g billing
+  comet admin updateSubGroup -b 10.0.0.1:10911 -g billing -r 3 -o true
+  comet admin updateSubGroup -c DefaultCluster -g billing \\
+      -p '{\"type\":\"EXPONENTIAL\",\"exponentialRetryPolicy\":{\"initial\":5000,\"max\":7200000,\"multiplier\":2}}'")]
+pub(crate) struct UpdateSubGroup {
+    #[command(flatten)]
+    brokers: Brokers,
+    #[arg(short = 'g', long = "groupName", value_name = "GROUP")]
+    group: String,
+    /// Whether the group may consume.
+    #[arg(short = 's', long = "consumeEnable", value_name = "BOOL", action = ArgAction::Set, default_value_t = true)]
+    consume: bool,
+    /// Whether a new group begins at the first message.
+    #[arg(short = 'm', long = "consumeFromMinEnable", value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
+    from_min: bool,
+    /// Whether broadcasting is allowed.
+    #[arg(short = 'd', long = "consumeBroadcastEnable", value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
+    broadcast: bool,
+    /// Ordered consumption by POP.
+    #[arg(short = 'o', long = "consumeMessageOrderly", value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
+    orderly: bool,
+    #[arg(short = 'q', long = "retryQueueNums", value_name = "N", default_value_t = 1)]
+    retry_queues: i32,
+    /// Deliveries after the first; then a message goes to the dead letters.
+    #[arg(short = 'r', long = "retryMaxTimes", value_name = "N", default_value_t = 16, allow_negative_numbers = true)]
+    retry_max: i32,
+    /// How long retries wait, as JSON.
+    #[arg(short = 'p', long = "groupRetryPolicy", value_name = "JSON")]
+    retry_policy: Option<String>,
+    /// Id of the broker to consume from.
+    #[arg(short = 'i', long = "brokerId", value_name = "ID", default_value_t = 0)]
+    broker_id: i64,
+    /// Id of the broker to consume from when the group is far behind.
+    #[arg(short = 'w', long = "whichBrokerWhenConsumeSlowly", value_name = "ID", default_value_t = 1)]
+    when_slow: i64,
+    /// Whether members hear at once when others come and go.
+    #[arg(short = 'a', long = "notifyConsumerIdsChanged", value_name = "BOOL", action = ArgAction::Set, default_value_t = true)]
+    notify: bool,
+    /// Change attributes: +key=value,-key.
+    #[arg(long, value_name = "CHANGES", allow_hyphen_values = true, default_value = "")]
+    attributes: String,
+}
+
+impl UpdateSubGroup {
+    pub(crate) async fn run(&self, session: &Session) -> anyhow::Result<Report> {
+        let config = self.config()?;
+        let mut changes = Changes::default();
+        for addr in session.masters(&self.brokers).await? {
+            let before = state(session.group(&addr, &config.group_name).await)?;
+            if let Err(error) = session.admin.update_group(&addr, &config).await {
+                changes.fail(error);
+                continue;
+            }
+            let after = state(session.group(&addr, &config.group_name).await)?;
+            changes.say(format_args!("create subscription group to {addr} success."));
+            changes.add(addr, before, after.unwrap_or(json!(config)));
+        }
+        if !changes.has_failed() {
+            changes.say(java_text(&config));
+        }
+        changes.report()
+    }
+
+    fn config(&self) -> anyhow::Result<SubscriptionGroupConfig> {
+        let policy = |text: &String| -> anyhow::Result<GroupRetryPolicy> {
+            json::from_slice(text.trim().as_bytes()).with_context(|| format!("-p {text}: not a retry policy"))
+        };
+        Ok(SubscriptionGroupConfig {
+            consume_enable: self.consume,
+            consume_from_min_enable: self.from_min,
+            consume_broadcast_enable: self.broadcast,
+            consume_message_orderly: self.orderly,
+            retry_queue_nums: self.retry_queues,
+            retry_max_times: self.retry_max,
+            group_retry_policy: self.retry_policy.as_ref().map(policy).transpose()?.unwrap_or_default(),
+            broker_id: self.broker_id,
+            which_broker_when_consume_slowly: self.when_slow,
+            notify_consumer_ids_changed_enable: self.notify,
+            attributes: attribute_changes(&self.attributes)?,
+            ..SubscriptionGroupConfig::new(self.group.trim())
+        })
+    }
+}
+
+/// Java: `SubscriptionGroupConfig.toString`.
+fn java_text(config: &SubscriptionGroupConfig) -> String {
+    let policy = &config.group_retry_policy;
+    let exponential = policy.exponential_retry_policy.as_ref().map_or("null".to_string(), |p| {
+        let ExponentialRetryPolicy { initial, max, multiplier } = p;
+        format!("ExponentialRetryPolicy{{initial={initial}, max={max}, multiplier={multiplier}}}")
+    });
+    let customized = policy.customized_retry_policy.as_ref().map_or("null".to_string(), |p| {
+        let CustomizedRetryPolicy { next } = p;
+        format!("CustomizedRetryPolicy{{next={next:?}}}")
+    });
+    format!(
+        "SubscriptionGroupConfig{{groupName={}, consumeEnable={}, consumeFromMinEnable={}, consumeBroadcastEnable={}, \
+         consumeMessageOrderly={}, retryQueueNums={}, retryMaxTimes={}, groupRetryPolicy=GroupRetryPolicy{{type={}, \
+         exponentialRetryPolicy={exponential}, customizedRetryPolicy={customized}}}, brokerId={}, \
+         whichBrokerWhenConsumeSlowly={}, notifyConsumerIdsChangedEnable={}, groupSysFlag={}, consumeTimeoutMinute={}, \
+         subscriptionDataSet=null, attributes={}}}",
+        config.group_name,
+        config.consume_enable,
+        config.consume_from_min_enable,
+        config.consume_broadcast_enable,
+        config.consume_message_orderly,
+        config.retry_queue_nums,
+        config.retry_max_times,
+        policy.kind,
+        config.broker_id,
+        config.which_broker_when_consume_slowly,
+        config.notify_consumer_ids_changed_enable,
+        config.group_sys_flag,
+        config.consume_timeout_minute,
+        java_map(&config.attributes)
+    )
+}
+
+#[derive(Args)]
+#[command(after_help = "With -c the group's retry topic and its dead letters are deleted, too.
+
+Examples:
+  comet admin deleteSubGroup -c DefaultCluster -g billing
+  comet admin deleteSubGroup -b 10.0.0.1:10911 -g billing -r true     and its offsets")]
+pub(crate) struct DeleteSubGroup {
+    #[command(flatten)]
+    brokers: Brokers,
+    #[arg(short = 'g', long = "groupName", value_name = "GROUP")]
+    group: String,
+    /// Delete its offsets, too.
+    #[arg(short = 'r', long = "removeOffset", value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
+    remove_offset: bool,
+}
+
+impl DeleteSubGroup {
+    pub(crate) async fn run(&self, session: &Session) -> anyhow::Result<Report> {
+        let group = self.group.trim();
+        let cluster = self.brokers.cluster.as_deref().map(str::trim).filter(|_| self.brokers.addr.is_none());
+        let mut changes = Changes::default();
+        for addr in session.masters(&self.brokers).await? {
+            let before = state(session.group(&addr, group).await)?;
+            match session.admin.delete_group(&addr, group, self.remove_offset).await {
+                Err(error) if error.code() != Some(ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST) => {
+                    changes.fail(error);
+                    continue;
+                }
+                _ => {}
+            }
+            let place = cluster.map(|cluster| format!(" in cluster [{cluster}]")).unwrap_or_default();
+            changes.say(format_args!("delete subscription group [{group}] from broker [{addr}]{place} success."));
+            let after = state(session.group(&addr, group).await)?.unwrap_or_default();
+            if !after.is_null() {
+                // Apache 5.5.0 does so while it deletes: it looks whether the group is one of light topics.
+                changes.say(format_args!(
+                    "{addr} has created the group again, with defaults (autoCreateSubscriptionGroup=true)"
+                ));
+            }
+            changes.add(addr, before, after);
+        }
+        if let Some(cluster) = cluster.filter(|_| !changes.has_failed()) {
+            delete_topics_of(session, cluster, group, &mut changes).await?;
+        }
+        changes.report()
+    }
+}
+
+/// The retry topic, the dead letters, and what the name servers keep about them. mqadmin does it without a word.
+async fn delete_topics_of(session: &Session, cluster: &str, group: &str, changes: &mut Changes) -> anyhow::Result<()> {
+    for topic in [names::retry_topic(group), names::dlq_topic(group)] {
+        let mut quiet = Changes::default();
+        delete_topic(session, cluster, &topic, &mut quiet).await?;
+        changes.merge(&topic, quiet);
+        for addr in session.admin.name_servers() {
+            if session.admin.kv_config(addr, ORDER_TOPIC_CONFIG, &topic).await?.is_some() {
+                session.admin.delete_kv_config(addr, ORDER_TOPIC_CONFIG, &topic).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  comet admin consumerConnection -g billing
+  comet admin consumerConnection -g billing -b 10.0.0.1:10911 --json")]
+pub(crate) struct ConsumerConnection {
+    #[arg(short = 'g', long = "consumerGroup", value_name = "GROUP")]
+    group: String,
+    /// Ask this broker.
+    #[arg(short = 'b', long = "brokerAddr", value_name = "ADDR")]
+    broker: Option<String>,
+}
+
+/// A connected client, with the name of its version.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Connected {
+    client_id: String,
+    client_addr: String,
+    language: String,
+    version: String,
+}
+
+impl From<ClientConnection> for Connected {
+    fn from(client: ClientConnection) -> Self {
+        Self {
+            client_id: client.client_id,
+            client_addr: client.client_addr,
+            language: client.language.unwrap_or_else(|| "null".to_string()),
+            version: version::name(client.version),
+        }
+    }
+}
+
+impl Connected {
+    fn cells(&self) -> [&str; 4] {
+        [&self.client_id, &self.client_addr, &self.language, &self.version]
+    }
+}
+
+impl ConsumerConnection {
+    pub(crate) async fn run(&self, session: &Session) -> anyhow::Result<Report> {
+        let group = self.group.trim();
+        let brokers = match &self.broker {
+            Some(addr) => vec![addr.trim().to_string()],
+            None => session.brokers_of_group(group, None).await?,
+        };
+        let Some((_, found)) = members(session, &brokers, group).await? else {
+            bail!("{}: no consumer of group {group} is connected", brokers.join(", "));
+        };
+        let clients: Vec<Connected> = found.connection_set.into_iter().map(Connected::from).collect();
+        const CLIENT: &str = "%-36s %-22s %-10s %s";
+        let mut table = Table::new(CLIENT, &["#ClientId", "#ClientAddr", "#Language", "#Version"], CLIENT);
+        clients.iter().for_each(|client| table.row(&client.cells()));
+        const SUBSCRIPTION: &str = "%-20s %s";
+        let mut subscribed = Table::new(SUBSCRIPTION, &["#Topic", "#SubExpression"], SUBSCRIPTION);
+        found.subscription_table.values().for_each(|s| subscribed.row(&[&s.topic, &s.sub_string]));
+        let (kind, model, from) = (found.consume_type, found.message_model, found.consume_from_where);
+        let text = format!(
+            "{}\nBelow is subscription:\n{}\nConsumeType: {kind}\nMessageModel: {model}\nConsumeFromWhere: {from}\n",
+            table.into_text(),
+            subscribed.into_text()
+        );
+        let json = json!({
+            "group": group,
+            "connections": clients,
+            "subscriptions": found.subscription_table.values().collect::<Vec<_>>(),
+            "consumeType": kind,
+            "messageModel": model,
+            "consumeFromWhere": from,
+        });
+        Report::new(text, json)
+    }
+}
+
+/// The members of a group as the first broker that has any knows them, and which broker that is.
+pub(crate) async fn members(
+    session: &Session,
+    brokers: &[String],
+    group: &str,
+) -> anyhow::Result<Option<(String, body::ConsumerConnection)>> {
+    for addr in brokers {
+        match session.admin.consumer_connection(addr, group).await {
+            Ok(found) if !found.connection_set.is_empty() => return Ok(Some((addr.clone(), found))),
+            Ok(_) => {}
+            Err(error) if error.code() == Some(ResponseCode::CONSUMER_NOT_ONLINE) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(None)
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  comet admin producerConnection -g shop -t orders")]
+pub(crate) struct ProducerConnection {
+    #[arg(short = 'g', long = "producerGroup", value_name = "GROUP")]
+    group: String,
+    /// Whose brokers are asked.
+    #[arg(short = 't', long)]
+    topic: String,
+}
+
+impl ProducerConnection {
+    pub(crate) async fn run(&self, session: &Session) -> anyhow::Result<Report> {
+        let (group, topic) = (self.group.trim(), self.topic.trim());
+        let brokers = any_replicas(&*session.admin.route(topic).await?);
+        for addr in &brokers {
+            let found = match session.admin.producer_connection(addr, group).await {
+                Ok(found) => found.connection_set,
+                // Apache's remark is "the producer group[…] not exist".
+                Err(error) if error.code() == Some(ResponseCode::SYSTEM_ERROR) => Vec::new(),
+                Err(error) => return Err(error.into()),
+            };
+            if found.is_empty() {
+                continue;
+            }
+            let clients: Vec<Connected> = found.into_iter().map(Connected::from).collect();
+            let row = |(at, client): (usize, &Connected)| {
+                let [id, addr, language, version] = client.cells();
+                format("%s  %-32s %-22s %-8s %s", &[&format!("{:04}", at + 1), id, addr, language, version])
+            };
+            let text = clients.iter().enumerate().map(row).collect();
+            return Report::new(text, json!({"group": group, "connections": clients}));
+        }
+        bail!("{}: no producer of group {group} is connected", brokers.join(", "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_written_as_java_does() {
+        let mut config = SubscriptionGroupConfig::new("g1");
+        (config.consume_from_min_enable, config.consume_broadcast_enable) = (false, false);
+        assert_eq!(
+            java_text(&config),
+            "SubscriptionGroupConfig{groupName=g1, consumeEnable=true, consumeFromMinEnable=false, \
+             consumeBroadcastEnable=false, consumeMessageOrderly=false, retryQueueNums=1, retryMaxTimes=16, \
+             groupRetryPolicy=GroupRetryPolicy{type=CUSTOMIZED, exponentialRetryPolicy=null, \
+             customizedRetryPolicy=null}, brokerId=0, whichBrokerWhenConsumeSlowly=1, \
+             notifyConsumerIdsChangedEnable=true, groupSysFlag=0, consumeTimeoutMinute=15, subscriptionDataSet=null, \
+             attributes={}}"
+        );
+    }
+}
