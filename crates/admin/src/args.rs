@@ -9,7 +9,7 @@ use cometmq_client::{Client, ClientOptions};
 
 use crate::report::{self, Report};
 use crate::session::Session;
-use crate::{cluster, config, group, offset, progress, topic};
+use crate::{cluster, config, group, offset, progress, topic, topic_show};
 
 /// Wrong flags. (clap's own code for them, 2, means "nothing changed" here.)
 const FAILED: i32 = 1;
@@ -76,16 +76,16 @@ commands! {
     /// Change what is allowed on a topic.
     UpdateTopicPerm(topic::UpdateTopicPerm),
     /// List all topics.
-    TopicList(topic::TopicList),
+    TopicList(topic_show::TopicList),
     /// Show which brokers have a topic.
-    TopicRoute(topic::TopicRoute),
+    TopicRoute(topic_show::TopicRoute),
     /// List the clusters of a topic.
-    TopicClusterList(topic::TopicClusterList),
+    TopicClusterList(topic_show::TopicClusterList),
     /// Show where the queues of a topic begin and end.
-    TopicStatus(topic::TopicStatus),
+    TopicStatus(topic_show::TopicStatus),
     /// Compute how queues are shared among consumers.
     #[command(name = "allocateMQ")]
-    AllocateMq(topic::AllocateMq),
+    AllocateMq(topic_show::AllocateMq),
     /// Set, show or delete the fixed queue counts of an ordered topic.
     UpdateOrderConf(topic::UpdateOrderConf),
     /// Create a consumer group or change it.
@@ -206,7 +206,10 @@ pub fn command() -> clap::Command {
 
 /// Runs one command line (what follows `comet admin`) and returns its exit code: 0 done, 1 failed, 2 nothing changed.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> i32 {
-    let args = as_clap_wants(args.into_iter().collect());
+    let mut args = as_clap_wants(args.into_iter().collect());
+    if args.is_empty() {
+        args.push("--help".into());
+    }
     if let Some(name) = args.first().and_then(|a| a.to_str()).and_then(not_built) {
         report::complain(&format!("{name} is a command of mqadmin that comet does not have yet"));
         return FAILED;
@@ -254,6 +257,15 @@ async fn execute(cli: &Cli) -> anyhow::Result<i32> {
     client.shutdown().await;
     std::io::stdout().flush()?;
     Ok(code)
+}
+
+/// `true` or `false` in any case. (Java takes everything else for false.)
+pub(crate) fn truth(text: &str) -> Result<bool, String> {
+    match text.trim() {
+        text if text.eq_ignore_ascii_case("true") => Ok(true),
+        text if text.eq_ignore_ascii_case("false") => Ok(false),
+        _ => Err("expected true or false".to_string()),
+    }
 }
 
 fn not_built(name: &str) -> Option<&'static str> {
@@ -323,6 +335,7 @@ mod tests {
             words("-n x topicList --namesrvAddr=y --json")
         );
         assert_eq!(as_clap_wants(words("nosuch -topic a")), words("nosuch -topic a"));
+        assert_eq!((truth("True"), truth(" FALSE"), truth("yes").is_err()), (Ok(true), Ok(false), true));
         assert_eq!(not_built("QUERYMSGBYID"), Some("queryMsgById"));
     }
 }

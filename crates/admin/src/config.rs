@@ -8,6 +8,7 @@ use clap::{ArgAction, Args};
 use cometmq_base::config::properties;
 use serde_json::{Value, json};
 
+use crate::args::truth;
 use crate::report::{Changes, Report, state};
 use crate::session::{Brokers, Session};
 use crate::table::format;
@@ -75,7 +76,7 @@ pub(crate) struct UpdateBrokerConfig {
     #[command(flatten)]
     brokers: Brokers,
     /// With -c: the slaves, too.
-    #[arg(short = 'a', long = "updateAllBroker", value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
+    #[arg(short = 'a', long = "updateAllBroker", value_name = "BOOL", value_parser = truth, action = ArgAction::Set, default_value_t = false)]
     all: bool,
     #[arg(short = 'k', long)]
     key: String,

@@ -10,6 +10,7 @@ use cometmq_wire::{json, names, version};
 use serde::Serialize;
 use serde_json::json;
 
+use crate::args::truth;
 use crate::config::ORDER_TOPIC_CONFIG;
 use crate::report::{Changes, Report, state};
 use crate::session::{Brokers, Session, any_replicas};
@@ -27,19 +28,20 @@ Examples:
 pub(crate) struct UpdateSubGroup {
     #[command(flatten)]
     brokers: Brokers,
+    /// Name of the group.
     #[arg(short = 'g', long = "groupName", value_name = "GROUP")]
     group: String,
     /// Whether the group may consume.
-    #[arg(short = 's', long = "consumeEnable", value_name = "BOOL", action = ArgAction::Set, default_value_t = true)]
+    #[arg(short = 's', long = "consumeEnable", value_name = "BOOL", value_parser = truth, action = ArgAction::Set, default_value_t = true)]
     consume: bool,
     /// Whether a new group begins at the first message.
-    #[arg(short = 'm', long = "consumeFromMinEnable", value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
+    #[arg(short = 'm', long = "consumeFromMinEnable", value_name = "BOOL", value_parser = truth, action = ArgAction::Set, default_value_t = false)]
     from_min: bool,
     /// Whether broadcasting is allowed.
-    #[arg(short = 'd', long = "consumeBroadcastEnable", value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
+    #[arg(short = 'd', long = "consumeBroadcastEnable", value_name = "BOOL", value_parser = truth, action = ArgAction::Set, default_value_t = false)]
     broadcast: bool,
     /// Ordered consumption by POP.
-    #[arg(short = 'o', long = "consumeMessageOrderly", value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
+    #[arg(short = 'o', long = "consumeMessageOrderly", value_name = "BOOL", value_parser = truth, action = ArgAction::Set, default_value_t = false)]
     orderly: bool,
     #[arg(short = 'q', long = "retryQueueNums", value_name = "N", default_value_t = 1)]
     retry_queues: i32,
@@ -56,7 +58,7 @@ pub(crate) struct UpdateSubGroup {
     #[arg(short = 'w', long = "whichBrokerWhenConsumeSlowly", value_name = "ID", default_value_t = 1)]
     when_slow: i64,
     /// Whether members hear at once when others come and go.
-    #[arg(short = 'a', long = "notifyConsumerIdsChanged", value_name = "BOOL", action = ArgAction::Set, default_value_t = true)]
+    #[arg(short = 'a', long = "notifyConsumerIdsChanged", value_name = "BOOL", value_parser = truth, action = ArgAction::Set, default_value_t = true)]
     notify: bool,
     /// Change attributes: +key=value,-key.
     #[arg(long, value_name = "CHANGES", allow_hyphen_values = true, default_value = "")]
@@ -147,10 +149,11 @@ Examples:
 pub(crate) struct DeleteSubGroup {
     #[command(flatten)]
     brokers: Brokers,
+    /// Name of the group.
     #[arg(short = 'g', long = "groupName", value_name = "GROUP")]
     group: String,
     /// Delete its offsets, too.
-    #[arg(short = 'r', long = "removeOffset", value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
+    #[arg(short = 'r', long = "removeOffset", value_name = "BOOL", value_parser = truth, action = ArgAction::Set, default_value_t = false)]
     remove_offset: bool,
 }
 
@@ -206,6 +209,7 @@ async fn delete_topics_of(session: &Session, cluster: &str, group: &str, changes
   comet admin consumerConnection -g billing
   comet admin consumerConnection -g billing -b 10.0.0.1:10911 --json")]
 pub(crate) struct ConsumerConnection {
+    /// Name of the group.
     #[arg(short = 'g', long = "consumerGroup", value_name = "GROUP")]
     group: String,
     /// Ask this broker.
@@ -296,6 +300,7 @@ pub(crate) async fn members(
 #[command(after_help = "Examples:
   comet admin producerConnection -g shop -t orders")]
 pub(crate) struct ProducerConnection {
+    /// Name of the group.
     #[arg(short = 'g', long = "producerGroup", value_name = "GROUP")]
     group: String,
     /// Whose brokers are asked.

@@ -20,6 +20,7 @@ mod report;
 mod table;
 mod time;
 mod topic;
+mod topic_show;
 mod group;
 mod progress;
 mod offset;

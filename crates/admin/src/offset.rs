@@ -9,6 +9,7 @@ use cometmq_client::{MessageQueue, ResponseCode};
 use cometmq_wire::body::OffsetWrapper;
 use serde_json::{Value, json};
 
+use crate::args::truth;
 use crate::progress::route_topic;
 use crate::report::{Changes, Report};
 use crate::session::{Session, named_replicas};
@@ -24,15 +25,17 @@ Examples:
   comet admin resetOffsetByTime -g billing -t orders -s 2026-11-30T08:00:00Z
   comet admin resetOffsetByTime -g billing -t orders -s 0 -b 10.0.0.1:10911 -q 3 -o 1200")]
 pub(crate) struct ResetOffsetByTime {
+    /// Name of the group.
     #[arg(short = 'g', long)]
     group: String,
+    /// Name of the topic.
     #[arg(short = 't', long)]
     topic: String,
     /// now, epoch milliseconds, yyyy-MM-dd#HH:mm:ss:SSS in local time, or RFC 3339; -1 is the end.
     #[arg(short = 's', long, value_name = "TIME", allow_hyphen_values = true)]
     timestamp: String,
     /// Also forwards. Brokers from 5.0 on always do.
-    #[arg(short = 'f', long, value_name = "BOOL", action = ArgAction::Set, default_value_t = true)]
+    #[arg(short = 'f', long, value_name = "BOOL", value_parser = truth, action = ArgAction::Set, default_value_t = true)]
     force: bool,
     /// With -q: only this broker.
     #[arg(short = 'b', long, value_name = "ADDR", requires = "queue")]
@@ -80,8 +83,8 @@ impl ResetOffsetByTime {
              broker[{broker}], timestamp(string)[{}], timestamp(long)[{epoch_ms}]",
             self.timestamp.trim()
         ));
-        let stats = session.admin.consume_stats(broker, group, Some(topic)).await?;
-        let found = stats.offset_table.iter().find(|(queue, _)| queue.queue_id == queue_id && queue.topic == topic);
+        let stats = offsets_of(session, broker, group, topic).await?;
+        let found = stats.iter().find(|(queue, _)| queue.queue_id == queue_id);
         let before = found.map(|(_, at)| at.consumer_offset);
         let broker_name = found.map(|(queue, _)| queue.broker_name.clone()).unwrap_or_default();
         let queue = MessageQueue { broker_name, queue_id, topic: topic.to_string() };
@@ -90,15 +93,23 @@ impl ResetOffsetByTime {
             None => session.admin.search_offset_at(broker, &queue, epoch_ms).await?,
         };
         changes.say(format_args!("reset consumer offset to {offset}"));
-        // 222 alone would do with brokers from 5.0 on; older ones know only of 15 and tell their consumers by 222.
-        session.admin.update_consumer_offset_at(broker, group, &queue, offset).await?;
-        changes.add(format!("{broker} queue {queue_id}"), Some(json!(before)), json!(offset));
-        match session.admin.reset_queue_offset(broker, group, &queue, offset).await {
-            Err(error) if error.code() != Some(ResponseCode::CONSUMER_NOT_ONLINE) => changes.fail(error),
-            _ => {}
+        if moves_single_queues(session, broker).await? {
+            session.admin.reset_queue_offset(broker, group, &queue, offset).await?;
+        } else {
+            session.admin.update_consumer_offset_at(broker, group, &queue, offset).await?;
+            changes.say("running consumers of the group do not hear of it: stop them, or they store their own offsets");
         }
+        changes.add(format!("{broker} queue {queue_id}"), Some(json!(before)), json!(offset));
         changes.report()
     }
+}
+
+/// Whether 222 may be sent for one queue. Other brokers take no notice of the queue in it, and mqadmin's request sends the
+/// consumers of the group to the beginning of every queue.
+async fn moves_single_queues(session: &Session, broker: &str) -> anyhow::Result<bool> {
+    let config = session.admin.broker_config(broker).await?;
+    let mut keys = cometmq_base::config::properties::parse(&config).into_iter();
+    Ok(keys.any(|(key, value)| key == "useServerSideResetOffset" && value.trim() == "true"))
 }
 
 #[derive(Args)]
@@ -107,12 +118,14 @@ impl ResetOffsetByTime {
 Examples:
   comet admin skipAccumulatedMessage -g billing -t orders")]
 pub(crate) struct SkipAccumulatedMessage {
+    /// Name of the group.
     #[arg(short = 'g', long)]
     group: String,
+    /// Name of the topic.
     #[arg(short = 't', long)]
     topic: String,
     /// Also forwards. Brokers from 5.0 on always do.
-    #[arg(short = 'f', long, value_name = "BOOL", action = ArgAction::Set, default_value_t = true)]
+    #[arg(short = 'f', long, value_name = "BOOL", value_parser = truth, action = ArgAction::Set, default_value_t = true)]
     force: bool,
     /// Cluster, or parent topic, whose route is used for a topic that has none of its own.
     #[arg(short = 'c', long, value_name = "CLUSTER")]
@@ -163,9 +176,8 @@ impl Move<'_> {
         let brokers = named_replicas(&route);
         let mut before = BTreeMap::new();
         for (_, addr) in &brokers {
-            before.extend(session.admin.consume_stats(addr, self.group, Some(self.topic)).await?.offset_table);
+            before.extend(offsets_of(session, addr, self.group, self.topic).await?);
         }
-        before.retain(|queue, _| queue.topic == self.topic);
         let mut moved: BTreeMap<MessageQueue, i64> = BTreeMap::new();
         for (_, addr) in &brokers {
             match session.admin.reset_offset(addr, self.group, self.topic, self.epoch_ms, self.force).await {
@@ -226,8 +238,7 @@ impl Move<'_> {
         broker_name: &str,
         addr: &str,
     ) -> anyhow::Result<Vec<(MessageQueue, OffsetWrapper)>> {
-        let stats = session.admin.consume_stats(addr, self.group, Some(self.topic)).await?;
-        let known: Vec<_> = stats.offset_table.into_iter().filter(|(queue, _)| queue.topic == self.topic).collect();
+        let known: Vec<_> = offsets_of(session, addr, self.group, self.topic).await?.into_iter().collect();
         if !known.is_empty() {
             return Ok(known);
         }
@@ -264,6 +275,19 @@ impl Move<'_> {
     }
 }
 
+/// The queues of a topic that a group has offsets in, on one broker. All topics are asked for: asked for one, the broker
+/// answers 0 in queues that the group has never seen.
+async fn offsets_of(
+    session: &Session,
+    addr: &str,
+    group: &str,
+    topic: &str,
+) -> anyhow::Result<BTreeMap<MessageQueue, OffsetWrapper>> {
+    let mut found = session.admin.consume_stats(addr, group, None).await?.offset_table;
+    found.retain(|queue, _| queue.topic == topic);
+    Ok(found)
+}
+
 fn note(changes: &mut Changes, queue: &MessageQueue, before: Option<i64>, after: i64) {
     let before: Value = before.map_or(Value::Null, |offset| json!(offset));
     changes.add(format!("{} queue {}", queue.broker_name, queue.queue_id), Some(before), json!(after));
@@ -283,6 +307,7 @@ pub(crate) struct CloneGroupOffset {
     /// Group to write to.
     #[arg(short = 'd', long = "destGroup", value_name = "GROUP")]
     destination: String,
+    /// Name of the topic.
     #[arg(short = 't', long)]
     topic: String,
     /// Has no meaning.
@@ -296,10 +321,10 @@ impl CloneGroupOffset {
         let route = session.admin.route(topic).await?;
         let mut changes = Changes::default();
         for (_, addr) in named_replicas(&route) {
-            let from = session.admin.consume_stats(&addr, source, Some(topic)).await?.offset_table;
-            let to = session.admin.consume_stats(&addr, destination, Some(topic)).await?.offset_table;
+            let from = offsets_of(session, &addr, source, topic).await?;
+            let to = offsets_of(session, &addr, destination, topic).await?;
             // Only the topic asked for: mqadmin also writes the source's other topics, if a broker of this route has them.
-            for (queue, at) in from.iter().filter(|(queue, at)| queue.topic == topic && at.consumer_offset >= 0) {
+            for (queue, at) in from.iter().filter(|(_, at)| at.consumer_offset >= 0) {
                 let before = to.get(queue).map(|at| at.consumer_offset).filter(|offset| *offset >= 0);
                 let done = session.admin.update_consumer_offset_at(&addr, destination, queue, at.consumer_offset).await;
                 match done {

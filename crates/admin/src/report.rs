@@ -177,7 +177,9 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
                 ResponseCode::TOPIC_NOT_EXIST
             )
         }
-        _ => format!("{error:#}"),
+        // Its text has that of its sources.
+        Some(error) => error.to_string(),
+        None => format!("{error:#}"),
     }
 }
 

@@ -44,6 +44,11 @@ impl BrokerServer {
     /// Opens the store, listens, and starts registering. Must be called inside a tokio runtime.
     pub async fn start(options: Options) -> Result<Self, OpenError> {
         let Options { config, host, shards, disk, clock } = options;
+        let idle_max = match config.int("serverChannelMaxIdleTimeSeconds") {
+            seconds @ 1.. => Duration::from_secs(seconds.unsigned_abs().into()),
+            // To Java's server that is no limit.
+            _ => Duration::MAX,
+        };
         let port = u16::try_from(config.int("listenPort")).map_err(|e| OpenError::config(&config, "listenPort", e))?;
         // The port is needed before the store is opened (it is part of every record), the handlers only after it.
         let reserved = std::net::TcpListener::bind(SocketAddr::new(host, port))
@@ -61,7 +66,7 @@ impl BrokerServer {
         }
         let flags: Vec<Arc<AtomicBool>> = (0..shards).map(|_| Arc::default()).collect();
         let (for_shards, shard_flags) = (broker.clone(), flags.clone());
-        let server = Server::start("broker", &listen, shards, move |id, mailboxes: &[Mailbox<Mail>]| {
+        let server = Server::start("broker", &listen, shards, idle_max, move |id, mailboxes: &[Mailbox<Mail>]| {
             let _ = for_shards.mailboxes.set(mailboxes.to_vec());
             ShardService::new(for_shards.clone(), id.0, shard_flags[id.0].clone())
         })?;

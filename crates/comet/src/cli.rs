@@ -39,7 +39,8 @@ enum Command {
     /// Manage topics, groups, offsets and brokers: mqadmin's commands. `comet admin --help` lists them.
     #[command(disable_help_flag = true)]
     Admin {
-        /// A command and its flags. They are parsed by `cometmq_admin`, as exit codes and spelling are mqadmin's.
+        // Parsed by `cometmq_admin`: its exit codes and spelling are not clap's.
+        /// A command of mqadmin and its flags.
         #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },

@@ -49,12 +49,8 @@ pub fn serve(args: ServeArgs) -> anyhow::Result<()> {
         if !name_server.routes().wait_for_broker(name, ROUTE_WAIT).await {
             bail!("the broker {name} did not register at the embedded name server {local} within {ROUTE_WAIT:?}");
         }
-        ready(&format!(
-            "namesrv={} broker={}",
-            SocketAddr::new(broker.address().ip(), name_server.addr().port()),
-            broker.address()
-        ))?;
-        wait_for_signal().await?;
+        let public = SocketAddr::new(broker.address().ip(), name_server.addr().port());
+        ready_until_signal(&format!("namesrv={public} broker={}", broker.address())).await?;
         let stopped = broker.stop().await;
         tokio::task::spawn_blocking(move || name_server.stop(STOP_GRACE)).await?;
         stopped.context("stopping the broker")
@@ -78,8 +74,8 @@ pub fn namesrv(args: NamesrvArgs) -> anyhow::Result<()> {
     let data = args.common.data.clone().unwrap_or_else(|| PathBuf::from("./comet-data"));
     runtime()?.block_on(async {
         let name_server = start_name_server(config, SocketAddr::new(args.common.host, port), &data)?;
-        ready(&format!("namesrv={}", SocketAddr::new(reachable(args.common.host), name_server.addr().port())))?;
-        wait_for_signal().await?;
+        let local = SocketAddr::new(reachable(args.common.host), name_server.addr().port());
+        ready_until_signal(&format!("namesrv={local}")).await?;
         tokio::task::spawn_blocking(move || name_server.stop(STOP_GRACE)).await?;
         Ok(())
     })
@@ -97,8 +93,7 @@ pub fn broker(args: BrokerArgs) -> anyhow::Result<()> {
     }
     runtime()?.block_on(async {
         let broker = start_broker(config, &args.common, &args.broker).await?;
-        ready(&format!("broker={}", broker.address()))?;
-        wait_for_signal().await?;
+        ready_until_signal(&format!("broker={}", broker.address())).await?;
         broker.stop().await.context("stopping the broker")
     })
 }
@@ -132,19 +127,19 @@ fn reachable(host: IpAddr) -> IpAddr {
     if host.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { host }
 }
 
-fn ready(parts: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "ready {parts}")?;
-    Ok(out.flush()?)
-}
-
 fn print_config(config: &Config) -> anyhow::Result<()> {
     std::io::stdout().lock().write_all(config.to_properties().as_bytes())?;
     Ok(())
 }
 
-async fn wait_for_signal() -> anyhow::Result<()> {
+/// Prints the ready line, and waits. Whoever reads the line may send the signal at once: it is listened for before.
+async fn ready_until_signal(parts: &str) -> anyhow::Result<()> {
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    {
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "ready {parts}")?;
+        out.flush()?;
+    }
     let name = tokio::select! {
         _ = term.recv() => "SIGTERM",
         _ = int.recv() => "SIGINT",

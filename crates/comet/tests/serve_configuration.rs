@@ -183,6 +183,17 @@ fn sigterm_stops_it_cleanly() {
 }
 
 #[test]
+fn sigterm_may_come_as_soon_as_it_is_ready() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    for _ in 0..20 {
+        let status = Comet::start(&data).terminate();
+        assert!(status.success(), "{status}");
+        assert!(!data.join("abort").exists());
+    }
+}
+
+#[test]
 fn a_fixed_port_has_a_fast_port_two_below_and_a_picked_one_has_none() {
     let dir = tempfile::tempdir().unwrap();
     let picked = Comet::start(&dir.path().join("picked"));

@@ -51,6 +51,11 @@ impl NameServer {
     /// the expiry of brokers; requests are served on a thread of their own.
     pub fn start(options: Options) -> Result<Self, Error> {
         let Options { listen, kv_config_path, config, clock } = options;
+        let idle_max = match config.int("serverChannelMaxIdleTimeSeconds") {
+            seconds @ 1.. => Duration::from_secs(seconds.unsigned_abs().into()),
+            // To Java's server that is no limit.
+            _ => Duration::MAX,
+        };
         let settings = LiveSettings::open(config, kv_config_path.with_file_name("namesrv.properties"))?;
         let settings = Arc::new(settings);
         let state = Arc::new(State {
@@ -63,7 +68,7 @@ impl NameServer {
         let files = FilesThread::start()?;
         let (queue, shared) = (files.queue(), state.clone());
         let listen = [Listen { addr: listen, role: 0 }];
-        let server = Server::start("namesrv", &listen, 1, move |id: ShardId, all: &[Mailbox<Mail>]| Shard {
+        let server = Server::start("namesrv", &listen, 1, idle_max, move |id: ShardId, all: &[Mailbox<Mail>]| Shard {
             state: shared.clone(),
             files: queue.clone(),
             mailbox: all[id.0].clone(),

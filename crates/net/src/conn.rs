@@ -27,7 +27,7 @@ use crate::stats;
 /// Frames that one turn takes at most, so that one connection cannot hold up the others.
 const FRAMES_MAX: usize = 256;
 /// Size of the output buffer above which a connection is not read from, until all of it is written.
-pub const OUT_PAUSE: usize = 1024 * 1024;
+pub const OUT_PAUSE: usize = 256 * 1024;
 /// Requests of one connection that are served outside of its turns at the same time.
 const IN_FLIGHT_MAX: usize = 64;
 /// How long the last words to a refused peer, or pending answers at shutdown, may take.

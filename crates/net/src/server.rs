@@ -31,8 +31,15 @@ pub struct Server<M: Send + 'static> {
 
 impl<M: Send + 'static> Server<M> {
     /// Binds all of `listen`, starts `shard_count` threads and accepts. `make` runs on each shard's thread; it gets the
-    /// mailboxes of all shards, its own included. Must be called inside a tokio runtime, which runs the accept loops.
-    pub fn start<S, F>(name: &str, listen: &[Listen], shard_count: usize, make: F) -> Result<Self, Error>
+    /// mailboxes of all shards, its own included. A connection without a whole frame in either direction for `idle_max`
+    /// is closed. Must be called inside a tokio runtime, which runs the accept loops.
+    pub fn start<S, F>(
+        name: &str,
+        listen: &[Listen],
+        shard_count: usize,
+        idle_max: Duration,
+        make: F,
+    ) -> Result<Self, Error>
     where
         S: Service<Mail = M>,
         F: Fn(ShardId, &[Mailbox<M>]) -> S + Send + Sync + 'static,
@@ -40,7 +47,7 @@ impl<M: Send + 'static> Server<M> {
         let listeners = listen.iter().map(bind).collect::<Result<Vec<_>, Error>>()?;
         let local = listeners.iter().map(|(l, _)| l.local_addr()).collect::<Result<Vec<_>, _>>();
         let local = local.map_err(|source| Error::Listen { addr: format!("{listen:?}"), source })?;
-        let shards = shard::start(name, shard_count, Arc::new(make))?;
+        let shards = shard::start(name, shard_count, idle_max, Arc::new(make))?;
         let stop = CancellationToken::new();
         for (listener, role) in listeners {
             let doors: Vec<_> = shards.iter().map(|s| (s.mailbox.clone(), s.stats.clone())).collect();

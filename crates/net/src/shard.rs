@@ -19,10 +19,8 @@ use crate::stats::{self, ShardStats};
 
 /// Bytes that one read may bring, and the largest frame that needs no buffer of its own.
 pub(crate) const READ_BUFFER: usize = 256 * 1024;
-/// A connection without a whole frame in either direction for this long is closed, as Java's server does
-/// (`serverChannelMaxIdleTimeSeconds`).
-const IDLE_MAX: Duration = Duration::from_secs(120);
-const SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// The longest time between two looks for idle connections.
+const SWEEP_EVERY_MAX: Duration = Duration::from_secs(5);
 /// Output buffers kept for the next turn, and the capacity above which one is given back instead.
 const POOL_MAX: usize = 8;
 const POOL_CAPACITY_MAX: usize = 512 * 1024;
@@ -171,11 +169,12 @@ impl<S: Service> Local<S> {
         self.conns.borrow().iter().filter_map(|s| s.conn.clone()).collect()
     }
 
-    fn sweep(&self) {
+    /// Closes the connections without a whole frame in either direction for `idle_max`, as Java's server does.
+    fn sweep(&self, idle_max: Duration) {
         let now = Instant::now();
         for conn in self.all() {
-            if now.duration_since(conn.active.get()) > IDLE_MAX {
-                tracing::debug!(peer = %conn.peer(), "idle for {IDLE_MAX:?}, closing");
+            if now.duration_since(conn.active.get()) > idle_max {
+                tracing::debug!(peer = %conn.peer(), "idle for {idle_max:?}, closing");
                 stats::add(&self.stats.idle_closed, 1);
                 conn.close();
             }
@@ -183,7 +182,12 @@ impl<S: Service> Local<S> {
     }
 }
 
-pub(crate) fn start<S, F>(name: &str, count: usize, make: Arc<F>) -> Result<Vec<Shard<S::Mail>>, Error>
+pub(crate) fn start<S, F>(
+    name: &str,
+    count: usize,
+    idle_max: Duration,
+    make: Arc<F>,
+) -> Result<Vec<Shard<S::Mail>>, Error>
 where
     S: Service,
     F: Fn(ShardId, &[Mailbox<S::Mail>]) -> S + Send + Sync + 'static,
@@ -212,7 +216,7 @@ where
                     id,
                 });
                 drop((make, all));
-                serve(local, rx).await;
+                serve(local, rx, idle_max).await;
             }));
         };
         let thread = std::thread::Builder::new().name(format!("{name}-{}", id.0)).spawn(run).map_err(Error::Spawn)?;
@@ -221,15 +225,20 @@ where
     Ok(shards)
 }
 
-async fn serve<S: Service>(local: Rc<Local<S>>, mut rx: mpsc::UnboundedReceiver<Envelope<S::Mail>>) {
-    let mut sweep = tokio::time::interval(SWEEP_EVERY);
+async fn serve<S: Service>(
+    local: Rc<Local<S>>,
+    mut rx: mpsc::UnboundedReceiver<Envelope<S::Mail>>,
+    idle_max: Duration,
+) {
+    let every = (idle_max / 4).clamp(Duration::from_millis(100), SWEEP_EVERY_MAX);
+    let mut sweep = tokio::time::interval(every);
     sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let open = Rc::new(Cell::new(0usize));
     loop {
         let envelope = tokio::select! {
             envelope = rx.recv() => envelope,
             _ = sweep.tick() => {
-                local.sweep();
+                local.sweep(idle_max);
                 continue;
             }
         };

@@ -124,7 +124,7 @@ fn start() -> Running {
     let listen = [Listen { addr: "127.0.0.1:0".parse().unwrap(), role: 0 }];
     let shared = book.clone();
     let make = move |shard, all: &[Mailbox<_>]| Post { book: shared.clone(), mailboxes: all.to_vec(), shard };
-    let server = runtime.block_on(async { Server::start("post", &listen, 2, make) }).unwrap();
+    let server = runtime.block_on(async { Server::start("post", &listen, 2, LONG, make) }).unwrap();
     Running { server, book, runtime }
 }
 

@@ -529,7 +529,7 @@ pub(super) static NETTY_SERVER: [Key; 18] = of(
         int("serverSelectorThreads", "3"),
         int("serverOnewaySemaphoreValue", "256"),
         int("serverAsyncSemaphoreValue", "64"),
-        int("serverChannelMaxIdleTimeSeconds", "120"),
+        int("serverChannelMaxIdleTimeSeconds", "120").restart(),
         int("serverSocketSndBufSize", "0"),
         int("serverSocketRcvBufSize", "0"),
         int("writeBufferHighWaterMark", "0"),

@@ -1,0 +1,352 @@
+//! `comet admin` does to a cluster what mqadmin does, with its flags and columns, and says what changed. Every test starts
+//! the real binary twice: `comet serve` on free ports, and the command as a process of its own, whose output and exit
+//! code are looked at. The head lines are those that Apache's mqadmin 5.5.0 printed against this server.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+const TOPIC_LIST: &str = "#Cluster Name         #Topic                                            #Consumer Group                                 ";
+const TOPIC_ROUTE: &str = "#ClusterName                                  #BrokerName                      #BrokerAddrs                                       #ReadQueue #WriteQueue #Perm";
+const TOPIC_STATUS: &str =
+    "#Broker Name                      #QID  #Min Offset           #Max Offset             #Last Updated";
+const CLUSTER_LIST: &str = "#Cluster Name           #Broker Name            #BID  #Addr                  #Version              #InTPS(LOAD)                   #OutTPS(LOAD)  #Timer(Progress)        #PCWait(ms)  #Hour         #SPACE    #ACTIVATED";
+const CLUSTER_LIST_MORE: &str =
+    "#Cluster Name     #Broker Name                       #InTotalYest  #OutTotalYest  #InTotalToday #OutTotalToday";
+const GROUPS: &str = "#Group                                                            #Count  #Version                 #Type  #Model          #TPS     #Diff Total";
+const PROGRESS: &str = "#Topic                                                            #Broker Name                      #QID  #Broker Offset        #Consumer Offset      #Diff                #Inflight           #LastTime";
+const CONNECTION: &str = "#ClientId                            #ClientAddr            #Language  #Version";
+const RESET: &str = "#brokerName                               #queueId                                  #offset                                 ";
+
+/// `comet serve` on free ports; killed when dropped.
+struct Server {
+    process: Child,
+    namesrv: String,
+    broker: String,
+    _data: tempfile::TempDir,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn comet() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_comet"));
+    command.env_remove("NAMESRV_ADDR").env("TZ", "UTC");
+    command
+}
+
+impl Server {
+    fn start() -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let mut process = comet()
+            .args(["serve", "--namesrv-port", "0", "--broker-port", "0", "--host", "127.0.0.1"])
+            .args(["--set", "brokerName=broker-a", "--data"])
+            .arg(data.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut ready = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let ready = ready.find(|line| line.starts_with("ready ")).expect("the server becomes ready");
+        let part = |name: &str| ready.split(' ').find_map(|p| p.strip_prefix(name)).unwrap().to_string();
+        Self { process, namesrv: part("namesrv="), broker: part("broker="), _data: data }
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        comet().args(words).env("NAMESRV_ADDR", &self.namesrv).output().unwrap()
+    }
+
+    /// Runs `comet admin LINE`, expects an exit code, and returns what it printed.
+    fn admin(&self, code: i32, line: &str) -> String {
+        let words: Vec<&str> = ["admin"].into_iter().chain(line.split(' ')).collect();
+        let output = self.run(&words);
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(code), "admin {line}\nstdout: {out}\nstderr: {err}");
+        if code == 1 { err } else { out }
+    }
+
+    fn json(&self, code: i32, line: &str) -> Value {
+        let out = self.admin(code, &format!("{line} --json"));
+        serde_json::from_str(&out).unwrap_or_else(|e| panic!("admin {line} --json: {e}\n{out}"))
+    }
+
+    /// A topic with messages that a group has consumed.
+    fn with_progress(&self) {
+        self.admin(0, "updateTopic -c DefaultCluster -t orders -r 2 -w 2");
+        assert!(self.run(&["produce", "orders", "--count", "10", "--size", "8"]).status.success());
+        let consumed = self.run(&["consume", "orders", "--group", "billing", "--from", "first", "--max", "10"]);
+        assert!(consumed.status.success(), "{}", text(&consumed.stderr));
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn assert_has_line(out: &str, line: &str) {
+    assert!(out.lines().any(|l| l == line), "no line {line:?} in:\n{out}");
+}
+
+#[test]
+fn topics_are_created_changed_and_deleted() {
+    let server = Server::start();
+    let broker = &server.broker;
+    let out = server.admin(0, "updateTopic -c DefaultCluster -t orders -r 4 -w 4");
+    assert_has_line(&out, &format!("create topic to {broker} success."));
+    assert_has_line(
+        &out,
+        "TopicConfig [topicName=orders, readQueueNums=4, writeQueueNums=4, perm=RW-, topicFilterType=SINGLE_TAG, \
+         topicSysFlag=0, order=false, attributes={}]",
+    );
+    assert_has_line(&out, &format!("{broker}: created"));
+    let again = server.admin(2, "updateTopic -c DefaultCluster -t orders -r 4 -w 4");
+    assert_has_line(&again, &format!("{broker}: nothing changed"));
+    let more = server.json(0, &format!("updateTopic -b {broker} -t orders -r 8 -w 4"));
+    let change = &more["changes"][0];
+    assert_eq!((&change["before"]["readQueueNums"], &change["after"]["readQueueNums"]), (&4.into(), &8.into()));
+    assert_eq!(change["changed"], true);
+
+    assert_has_line(&server.admin(0, "topicList"), "orders");
+    assert_has_line(&server.admin(0, "TOPICLIST"), "orders");
+    assert_eq!(server.admin(0, "topicClusterList -t orders"), "DefaultCluster\n");
+    let route: Value = server.json(0, "topicRoute -topic orders");
+    assert_eq!(route["queueDatas"][0]["readQueueNums"], 8);
+    assert_eq!(route["brokerDatas"][0]["brokerAddrs"]["0"], broker.as_str());
+
+    let perm = server.admin(0, &format!("updateTopicPerm -t orders -p 4 -b {broker}"));
+    assert_has_line(&perm, &format!("update topic perm from 6 to 4 in {broker} success."));
+    assert_has_line(&perm, &format!("{broker}: perm 6 -> 4"));
+    assert_has_line(
+        &server.admin(2, "updateTopicPerm -t orders -p 4 -c DefaultCluster"),
+        "new perm equals to the old one!",
+    );
+    assert_eq!(server.json(0, "topicRoute -t orders")["queueDatas"][0]["readQueueNums"], 8);
+
+    let out = server.admin(0, "deleteTopic -c DefaultCluster -t orders");
+    assert_has_line(&out, "delete topic [orders] from cluster [DefaultCluster] success.");
+    assert_has_line(&out, "delete topic [orders] from NameServer success.");
+    assert_has_line(&server.admin(2, "deleteTopic -c DefaultCluster -t orders"), &format!("{broker}: nothing changed"));
+    assert!(server.admin(1, "topicRoute -t orders").contains("TOPIC_NOT_EXIST (17)"));
+}
+
+#[test]
+fn ordered_topics_have_fixed_queue_counts() {
+    let server = Server::start();
+    let (broker, namesrv) = (&server.broker, &server.namesrv);
+    let out = server.admin(0, &format!("updateTopic -b {broker} -t bills -w 4 -o true"));
+    assert_has_line(&out, "set broker orderConf. isOrder=true, orderConf=[broker-a:4]");
+    assert_has_line(
+        &server.admin(0, "updateOrderConf -t bills -m get"),
+        "get orderConf success. topic=[bills], orderConf=[broker-a:4] ",
+    );
+    let out = server.admin(0, "updateOrderConf -t bills -m put -v broker-a:2;broker-b:2");
+    assert_has_line(&out, &format!("{namesrv}: broker-a:4 -> broker-a:2;broker-b:2"));
+    let out = server.admin(0, &format!("updateTopic -b {broker} -t bills -w 4 -o true"));
+    assert_has_line(&out, "set broker orderConf. isOrder=true, orderConf=[broker-a:4;broker-b:2]");
+    server.admin(0, "updateOrderConf -t bills -m delete");
+    server.admin(2, "updateOrderConf -t bills -m delete");
+    assert!(server.admin(1, "updateOrderConf -t bills -m get").contains("QUERY_NOT_FOUND (22)"));
+}
+
+#[test]
+fn groups_are_created_changed_and_deleted() {
+    let server = Server::start();
+    let broker = &server.broker;
+    assert_has_line(&server.admin(0, "updateSubGroup -c DefaultCluster -g billing"), &format!("{broker}: created"));
+    server.admin(2, "updateSubGroup -c DefaultCluster -g billing");
+    let out = server.admin(0, "updateSubGroup -c DefaultCluster -g billing -r 3 -s false");
+    assert_has_line(&out, &format!("{broker}: consumeEnable true -> false, retryMaxTimes 16 -> 3"));
+    let out = server.admin(0, "deleteSubGroup -c DefaultCluster -g billing -r true");
+    assert_has_line(
+        &out,
+        &format!("delete subscription group [billing] from broker [{broker}] in cluster [DefaultCluster] success."),
+    );
+    server.admin(2, &format!("deleteSubGroup -b {broker} -g billing"));
+    assert!(server.admin(1, "updateSubGroup -c DefaultCluster -g x -p {").contains("not a retry policy"));
+}
+
+#[test]
+fn groups_are_moved() {
+    let server = Server::start();
+    server.with_progress();
+    let progress = |group: &str| {
+        let json = server.json(0, &format!("consumerProgress -g {group} -t orders"));
+        let queues = json["queues"].as_array().unwrap().clone();
+        let offsets: Vec<i64> = queues.iter().map(|q| q["consumerOffset"].as_i64().unwrap()).collect();
+        (offsets, json["diffTotal"].as_i64().unwrap())
+    };
+    assert_eq!(progress("billing"), (vec![5, 5], 0));
+    let out = server.admin(0, "resetOffsetByTime -g billing -t orders -s 2026-01-01T00:00:00Z");
+    assert_has_line(&out, RESET);
+    assert_has_line(&out, "broker-a queue 0: 5 -> 0");
+    assert_eq!(progress("billing"), (vec![0, 0], 10));
+    server.admin(2, "resetOffsetByTime -g billing -t orders -s 0");
+    let out = server.admin(0, "skipAccumulatedMessage -g billing -t orders");
+    assert_has_line(&out, RESET);
+    assert_has_line(&out, "broker-a queue 1: 0 -> 5");
+    server.admin(2, "skipAccumulatedMessage -g billing -t orders");
+    let one = format!("resetOffsetByTime -g billing -t orders -s 0 -b {} -q 1 -o 2", server.broker);
+    assert_has_line(&server.admin(0, &one), &format!("{} queue 1: 5 -> 2", server.broker));
+    assert_eq!(progress("billing"), (vec![5, 2], 3));
+
+    server.admin(0, "updateSubGroup -c DefaultCluster -g copy");
+    let out = server.admin(0, "cloneGroupOffset -s billing -d copy -t orders");
+    assert_has_line(&out, "clone group offset success. srcGroup[billing], destGroup=[copy], topic[orders]");
+    assert_has_line(&out, "broker-a queue 1: none -> 2");
+    assert_eq!(progress("copy"), (vec![5, 2], 3));
+    server.admin(2, "cloneGroupOffset -s billing -d copy -t orders");
+    assert!(server.admin(1, "cloneGroupOffset -s nobody -d copy -t orders").contains("nobody has no offsets"));
+    assert!(
+        server.admin(1, "resetOffsetByTime -g billing -t orders -s tomorrow").contains("-s tomorrow: expected now")
+    );
+}
+
+#[test]
+fn columns_are_mqadmins() {
+    let server = Server::start();
+    server.with_progress();
+    let first = |line: &str| server.admin(0, line).lines().next().unwrap_or_default().to_string();
+    assert_eq!(first("topicRoute -t orders -l"), TOPIC_ROUTE);
+    assert_eq!(first("topicStatus -t orders"), TOPIC_STATUS);
+    assert_eq!(first("clusterList"), CLUSTER_LIST);
+    assert_eq!(first("clusterList -m -c DefaultCluster"), CLUSTER_LIST_MORE);
+    assert_eq!(first("consumerProgress"), GROUPS);
+    assert_eq!(first("consumerProgress -g billing"), PROGRESS);
+    // Not every server can tell who consumes a topic; the list is printed nevertheless.
+    let listed = text(&server.run(&["admin", "topicList", "-c"]).stdout);
+    assert_eq!(listed.lines().next(), Some(TOPIC_LIST));
+    assert!(listed.lines().any(|line| line.starts_with("DefaultCluster        orders  ")), "{listed}");
+
+    let status = server.admin(0, "topicStatus -t orders");
+    assert!(status.contains("broker-a                          1     0                     5  "), "{status}");
+    let total = "Total:                                        1                                                                                   2          2                ";
+    assert_has_line(&server.admin(0, "topicRoute -t orders -l"), total);
+    assert_has_line(&server.admin(0, "consumerProgress -g billing"), "Consume Diff Total: 0");
+}
+
+#[test]
+fn connected_clients_are_shown() {
+    let server = Server::start();
+    server.admin(0, "updateTopic -c DefaultCluster -t orders -r 2 -w 2");
+    assert!(server.admin(1, "consumerConnection -g billing").contains("no consumer of group billing is connected"));
+    assert!(server.admin(1, "producerConnection -g x -t orders").contains("no producer of group x is connected"));
+    let mut consumer = comet()
+        .args(["consume", "orders", "--group", "billing", "--from", "first", "--follow", "-n", &server.namesrv])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    assert!(server.run(&["produce", "orders", "--count", "1", "--size", "8"]).status.success());
+    // Who consumes is a member of the group.
+    let received = BufReader::new(consumer.stdout.take().unwrap()).lines().next();
+    assert_eq!(received.unwrap().unwrap().len(), 8);
+    let out = server.admin(0, "consumerConnection -g billing");
+    let json = server.json(0, &format!("consumerConnection -g billing -b {}", server.broker));
+    let groups = server.json(0, "consumerProgress");
+    consumer.kill().unwrap();
+    consumer.wait().unwrap();
+    assert_eq!(out.lines().next(), Some(CONNECTION));
+    assert_has_line(&out, "#Topic               #SubExpression");
+    assert_has_line(&out, "orders               *");
+    assert_has_line(&out, "MessageModel: CLUSTERING");
+    assert_eq!(json["connections"][0]["language"], "RUST");
+    assert_eq!((&groups[0]["group"], &groups[0]["count"]), (&"billing".into(), &1.into()));
+}
+
+#[test]
+fn configuration_is_shown_and_changed() {
+    let server = Server::start();
+    let (broker, namesrv) = (&server.broker, &server.namesrv);
+    assert!(
+        server.admin(0, &format!("brokerStatus -b {broker}")).contains("brokerVersionDesc               : V5_5_0\n")
+    );
+    assert_eq!(server.json(0, "brokerStatus -c DefaultCluster")[broker]["brokerActive"], "true");
+    let config = server.admin(0, "getBrokerConfig -c DefaultCluster");
+    assert!(config.starts_with(&format!("============Master: {broker}============\n")), "{config}");
+    assert_has_line(&config, "brokerName                                        =  broker-a");
+    assert_eq!(server.json(0, &format!("getBrokerConfig -b {broker}"))[broker]["brokerName"], "broker-a");
+
+    assert!(server.admin(0, "getNamesrvConfig").starts_with(&format!("============{namesrv}============\n")));
+    let out = server.admin(0, "updateNamesrvConfig -k scanNotActiveBrokerInterval -v 4000");
+    assert_has_line(&out, &format!("{namesrv}: scanNotActiveBrokerInterval 5000 -> 4000"));
+    server.admin(2, "updateNamesrvConfig -k scanNotActiveBrokerInterval -v 4000");
+    let out = server.admin(2, "updateNamesrvConfig -k noSuchKey -v 1");
+    assert_has_line(&out, &format!("{namesrv} has no key noSuchKey"));
+
+    server.admin(0, "updateKvConfig -s space -k key -v value");
+    server.admin(2, "updateKvConfig -s space -k key -v value");
+    let deleted = server.json(0, "deleteKvConfig -s space -k key");
+    assert_eq!((&deleted["changes"][0]["before"], &deleted["changes"][0]["after"]), (&"value".into(), &Value::Null));
+    server.admin(2, "deleteKvConfig -s space -k key");
+
+    let out = server.admin(0, "wipeWritePerm -b broker-a");
+    assert!(out.starts_with(&format!("wipe write perm of broker[broker-a] in name server[{namesrv}] OK, ")), "{out}");
+    server.admin(2, "wipeWritePerm -b broker-a");
+    server.admin(0, "addWritePerm -b broker-a");
+    server.admin(2, "addWritePerm -b nobody");
+    let shares = server.json(0, "allocateMQ -t broker-a -i 10.0.0.1,10.0.0.2");
+    assert!(shares["result"]["10.0.0.1"].is_array(), "{shares}");
+}
+
+#[test]
+fn failures_are_one_sentence() {
+    let server = Server::start();
+    let (broker, namesrv) = (&server.broker, &server.namesrv);
+    assert_eq!(
+        server.admin(1, "topicRoute -t nosuch"),
+        format!(
+            "comet admin: {namesrv} answered GET_ROUTEINFO_BY_TOPIC (105) for topic nosuch with TOPIC_NOT_EXIST (17): no \
+             broker has it\n"
+        )
+    );
+    assert_eq!(
+        server.admin(1, "deleteTopic -t t -c Elsewhere"),
+        format!("comet admin: {namesrv} knows no cluster Elsewhere; it knows: DefaultCluster\n")
+    );
+    let unreachable = server.admin(1, "topicList -n 127.0.0.1:1");
+    assert!(
+        unreachable.starts_with(
+            "comet admin: GET_ALL_TOPIC_LIST_FROM_NAMESERVER (206) for the cluster at 127.0.0.1:1: cannot connect to \
+             127.0.0.1:1: "
+        ) && unreachable.lines().count() == 1,
+        "{unreachable}"
+    );
+    // A name server has no figures of a broker.
+    assert_eq!(
+        server.admin(1, &format!("brokerStatus -b {namesrv}")),
+        format!(
+            "comet admin: {namesrv} does not support GET_BROKER_RUNTIME_INFO (28), which this command needs: it answered \
+             REQUEST_CODE_NOT_SUPPORTED (3): request type 28 not supported\n"
+        )
+    );
+    assert!(server.admin(1, &format!("updateTopic -b {broker} -t TBW102")).contains("conflict with system topic"));
+    assert!(
+        server.admin(1, "queryMsgById -i 1").contains("queryMsgById is a command of mqadmin that comet does not have")
+    );
+    assert!(server.admin(1, "nosuch").contains("unrecognized subcommand"));
+    assert!(server.admin(1, "topicRoute").contains("--topic"));
+}
+
+#[test]
+fn help_completions_and_manual_know_every_command() {
+    let print = |words: &[&str]| {
+        let output = comet().args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let help = print(&["admin", "--help"]);
+    for command in ["updateTopic", "allocateMQ", "cloneGroupOffset", "updateNamesrvConfig"] {
+        assert!(help.contains(command), "{help}");
+        assert!(print(&["admin", "help", command]).contains("Examples:\n  comet admin"));
+        for shell in ["bash", "zsh", "fish"] {
+            assert!(print(&["completions", shell]).contains(command), "{shell} {command}");
+        }
+        assert!(print(&["man", "admin", command]).contains(&format!("comet\\-admin\\-{command}")));
+    }
+    assert_eq!(print(&["admin"]), help);
+    assert!(print(&["man"]).starts_with(".ie"));
+}
