@@ -69,6 +69,7 @@ impl Broker {
         put("putMessageTimesTotal", totals[0].to_string());
         put("msgPutTotalTodayNow", totals[0].to_string());
         put("msgGetTotalTodayNow", totals[1].to_string());
+        put("earliestMessageTimeStamp", self.store.earliest_log_time().unwrap_or(-1).to_string());
         put("commitLogMinOffset", start.to_string());
         put("commitLogMaxOffset", end.to_string());
         put("dispatchBehindBytes", (end - self.store.dispatched().min(end)).to_string());

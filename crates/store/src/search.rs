@@ -4,6 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use cometmq_wire::flags::message::BORN_HOST_V6;
+use cometmq_wire::record::Record;
 
 use crate::queue::QueueRef;
 use crate::{Error, Store, Wait};
@@ -36,6 +37,12 @@ impl Store {
     pub fn earliest_time(&self, queue: &QueueRef) -> Result<Option<i64>, Error> {
         let min = queue.min();
         if min >= queue.end() { Ok(None) } else { self.time_of(queue, min) }
+    }
+
+    /// Store time of the first message that the log still has. May wait for the disk.
+    pub fn earliest_log_time(&self) -> Option<i64> {
+        let first = self.record_at(self.log_start()).ok()??;
+        Record::parse(&first).ok().map(|r| r.store_ms())
     }
 
     /// Where message `offset` lies in the log, as far as that is known without waiting for the disk.
