@@ -124,6 +124,10 @@ impl BrokerShard {
     ) -> Result<(Option<String>, bool), Reject> {
         let given = sending.header.properties.as_deref().unwrap_or_default();
         let facts = Facts::of(given, sending.header.sys_flag)?;
+        // A delay level wins over a time.
+        if facts.is_timed && facts.delay_level <= 0 {
+            return Err(Reject::not_built("timed delivery (property TIMER_…)"));
+        }
         self.check_body(body)?;
         let settings = self.broker.settings.load();
         let mut text = self.properties.borrow_mut();
@@ -167,13 +171,14 @@ impl BrokerShard {
         }
         self.check_body(body)?;
         let facts = Facts::of(header.properties.as_deref().unwrap_or_default(), header.sys_flag)?;
-        if facts.delay_level > 0 {
+        if facts.delay_level > 0 || facts.is_timed {
             return illegal("a batch cannot be delayed".to_string());
         }
         let mut count = 0;
         for item in record::batch_items(body) {
             let item = item?;
-            if Facts::of(item.properties, header.sys_flag)?.delay_level > 0 {
+            let of_item = Facts::of(item.properties, header.sys_flag)?;
+            if of_item.delay_level > 0 || of_item.is_timed {
                 return illegal(format!("message {count} of the batch is delayed"));
             }
             if item.body.is_empty() {
@@ -342,6 +347,7 @@ struct Facts<'a> {
     wait: bool,
     /// 0 = at once.
     delay_level: i32,
+    is_timed: bool,
 }
 
 impl<'a> Facts<'a> {
@@ -350,8 +356,7 @@ impl<'a> Facts<'a> {
         if sys_flag & message::TRANSACTION_MASK != 0 {
             return Err(Reject::not_built("a transaction (sysFlag)"));
         }
-        let mut facts = Self { unique_key: None, wait: true, delay_level: 0 };
-        let mut is_timed = false;
+        let mut facts = Self { unique_key: None, wait: true, delay_level: 0, is_timed: false };
         for (name, value) in properties::iter(text) {
             match name {
                 properties::UNIQ_KEY if !value.is_empty() => facts.unique_key = Some(value),
@@ -363,7 +368,7 @@ impl<'a> Facts<'a> {
                     })?;
                 }
                 properties::TIMER_DELAY_SEC | properties::TIMER_DELAY_MS | properties::TIMER_DELIVER_MS => {
-                    is_timed = true
+                    facts.is_timed = true;
                 }
                 properties::TRAN_MSG if value.eq_ignore_ascii_case("true") => {
                     return Err(Reject::not_built("a transaction (property TRAN_MSG)"));
@@ -373,10 +378,6 @@ impl<'a> Facts<'a> {
                 }
                 _ => {}
             }
-        }
-        // A delay level wins over a time.
-        if is_timed && facts.delay_level <= 0 {
-            return Err(Reject::not_built("timed delivery (property TIMER_…)"));
         }
         Ok(facts)
     }

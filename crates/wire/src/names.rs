@@ -53,8 +53,9 @@ pub const SYSTEM_TOPICS: [&str; 12] = [
     ROCKSDB_TRANS_OP_HALF_TOPIC,
 ];
 
-/// Topics that only the broker itself may write.
-const SEND_FORBIDDEN_TOPICS: [&str; 8] = [
+/// Topics that only the broker itself may write, and the pattern of new topics, which Java lets clients write to.
+const SEND_FORBIDDEN_TOPICS: [&str; 9] = [
+    AUTO_CREATE_TOPIC,
     SCHEDULE_TOPIC,
     TRANS_HALF_TOPIC,
     TRANS_OP_HALF_TOPIC,
@@ -271,7 +272,7 @@ mod tests {
         assert!(is_system_topic("TBW102") && is_system_topic("rmq_sys_anything") && !is_system_topic("RMQ_SYS_X"));
         assert!(
             is_send_forbidden(SCHEDULE_TOPIC)
-                && !is_send_forbidden(AUTO_CREATE_TOPIC)
+                && is_send_forbidden(AUTO_CREATE_TOPIC)
                 && !is_send_forbidden(TRACE_TOPIC)
         );
         assert!(is_system_group("CID_RMQ_SYS_TRANS") && !is_system_group("TOOLS_CONSUMER"));
