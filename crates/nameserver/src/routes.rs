@@ -24,8 +24,9 @@ use cometmq_wire::body::{
     BrokerData, BrokerMemberGroup, ClusterInfo, DataVersion, QueueData, RegisterBrokerBody, TopicList,
     TopicQueueMappingInfo, TopicRouteData,
 };
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
+use crate::notices::{self, Notice};
 use crate::settings::LiveSettings;
 
 pub(crate) use lookup::Unit;
@@ -113,27 +114,46 @@ struct Tables {
     topics: HashMap<String, Vec<QueueData>>,
     /// Static topic → broker name → the logical queues there.
     mappings: HashMap<String, BTreeMap<String, TopicQueueMappingInfo>>,
+    /// What the change under way has to tell; taken before the lock is released.
+    notices: Vec<Notice>,
 }
 
 pub struct Routes {
     tables: RwLock<Tables>,
     /// Told when a broker has come or gone.
     changed: Notify,
+    notices: mpsc::Sender<Notice>,
     clock: Clock,
     settings: Arc<LiveSettings>,
 }
 
 impl Routes {
-    pub(crate) fn new(clock: Clock, settings: Arc<LiveSettings>) -> Self {
-        Self { tables: RwLock::default(), changed: Notify::new(), clock, settings }
+    /// The receiver gets what brokers are to be told.
+    pub(crate) fn new(clock: Clock, settings: Arc<LiveSettings>) -> (Self, mpsc::Receiver<Notice>) {
+        let (notices, receiver) = mpsc::channel(notices::QUEUE_MAX);
+        (Self { tables: RwLock::default(), changed: Notify::new(), notices, clock, settings }, receiver)
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Tables) -> T) -> T {
+        let (outcome, notices) = {
+            let mut tables = self.write();
+            let outcome = change(&mut tables);
+            (outcome, std::mem::take(&mut tables.notices))
+        };
+        self.changed.notify_waiters();
+        let notify = self.settings.now().notify_min_id;
+        for notice in notices.into_iter().filter(|_| notify) {
+            if let Err(error) = self.notices.try_send(notice) {
+                tracing::warn!(%error, "a notice of the lowest broker id is dropped");
+            }
+        }
+        outcome
     }
 
     /// Adds or refreshes a broker; its topics count when its data version is another than before.
     pub fn register(&self, registration: Registration) -> Result<Registered, RegistrationRefused> {
         let delete_missing = self.settings.now().delete_missing_topics;
-        let registered = self.write().register(registration, delete_missing, self.clock.now_ms())?;
-        self.changed.notify_waiters();
-        Ok(registered)
+        self.change(|tables| tables.register(registration, delete_missing, self.clock.now_ms()))
     }
 
     /// Adds or replaces queues of one topic on brokers that are registered.
@@ -143,14 +163,12 @@ impl Routes {
 
     pub fn unregister(&self, cluster: &str, broker_addr: &str, broker_name: &str) {
         let leaving = leave::Leaving::new(BrokerKey::new(cluster, broker_addr), broker_name);
-        self.write().remove(&[leaving]);
-        self.changed.notify_waiters();
+        self.change(|tables| tables.remove(&[leaving]));
     }
 
     /// Drops the brokers that registered over `connection`.
     pub(crate) fn connection_lost(&self, connection: ConnId) {
-        self.write().connection_lost(connection);
-        self.changed.notify_waiters();
+        self.change(|tables| tables.connection_lost(connection));
     }
 
     /// Drops the brokers that have been silent for too long; returns the connections they had.
@@ -159,9 +177,7 @@ impl Routes {
         if self.read().expired(now_ms).is_empty() {
             return Vec::new();
         }
-        let connections = self.write().expire(now_ms);
-        self.changed.notify_waiters();
-        connections
+        self.change(|tables| tables.expire(now_ms))
     }
 
     pub(crate) fn heartbeat(&self, cluster: &str, broker_addr: &str) {

@@ -23,6 +23,7 @@ use crate::Error;
 use crate::answer::{self, Answer, Reject};
 use crate::files::{FilesQueue, FilesThread};
 use crate::kv::KvConfig;
+use crate::notices;
 use crate::requests::{self, State, Step};
 use crate::routes::Routes;
 use crate::settings::LiveSettings;
@@ -43,6 +44,7 @@ pub struct NameServer {
     server: Server<Mail>,
     files: FilesThread,
     expiry: AbortHandle,
+    notices: AbortHandle,
     state: Arc<State>,
 }
 
@@ -58,8 +60,9 @@ impl NameServer {
         };
         let settings = LiveSettings::open(config, kv_config_path.with_file_name("namesrv.properties"))?;
         let settings = Arc::new(settings);
+        let (routes, to_tell) = Routes::new(clock.clone(), settings.clone());
         let state = Arc::new(State {
-            routes: Arc::new(Routes::new(clock.clone(), settings.clone())),
+            routes: Arc::new(routes),
             kv: KvConfig::open(kv_config_path)?,
             started_ms: clock.now_ms(),
             settings,
@@ -77,8 +80,9 @@ impl NameServer {
         let addr = server.local()[0];
         state.settings.tell_port(addr.port());
         let expiry = tokio::spawn(expire_forever(state.clone(), server.mailboxes())).abort_handle();
+        let notices = tokio::spawn(notices::send_forever(to_tell)).abort_handle();
         tracing::info!(%addr, "name server listens");
-        Ok(Self { addr, server, files, expiry, state })
+        Ok(Self { addr, server, files, expiry, notices, state })
     }
 
     pub fn addr(&self) -> SocketAddr {
@@ -99,6 +103,7 @@ impl NameServer {
     /// Blocks.
     pub fn stop(self, grace: Duration) {
         self.expiry.abort();
+        self.notices.abort();
         self.server.stop(grace);
         self.files.stop();
     }

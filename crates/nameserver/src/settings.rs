@@ -31,6 +31,7 @@ pub(crate) struct Settings {
     pub(crate) topic_list: bool,
     pub(crate) acting_master: bool,
     pub(crate) delete_missing_topics: bool,
+    pub(crate) notify_min_id: bool,
     /// How long after the start routes are refused, so that brokers can come back first.
     pub(crate) wait_for_brokers: Duration,
     pub(crate) scan_every: Duration,
@@ -46,6 +47,7 @@ impl Settings {
             topic_list: config.bool("enableTopicList"),
             acting_master: config.bool("supportActingMaster"),
             delete_missing_topics: config.bool("deleteTopicWithBrokerRegistration"),
+            notify_min_id: config.bool("notifyMinBrokerIdChanged"),
             wait_for_brokers: Duration::from_secs(u64::try_from(wait).unwrap_or(0)),
             scan_every: Duration::from_millis(u64::try_from(config.long("scanNotActiveBrokerInterval")).unwrap_or(1)),
             config,

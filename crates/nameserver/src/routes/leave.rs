@@ -8,6 +8,7 @@ use cometmq_wire::body::QueueData;
 use cometmq_wire::flags::perm;
 
 use super::{BrokerKey, Live, MASTER, Tables};
+use crate::notices::Notice;
 
 pub(super) struct Leaving {
     key: BrokerKey,
@@ -35,7 +36,13 @@ impl Tables {
                 "broker unregistered"
             );
             let Some(broker) = self.brokers.get_mut(broker_name) else { continue };
+            let lowest = broker.broker_addrs.first_key_value().map(|(id, _)| *id);
             broker.broker_addrs.retain(|_, addr| *addr != key.addr);
+            let is_lowest_gone = broker.broker_addrs.first_key_value().map(|(id, _)| *id) != lowest;
+            if broker.enable_acting_master && is_lowest_gone {
+                // Of several that go at once the last notice counts.
+                self.notices.extend(Notice::new(&broker.broker_addrs, Some(&key.addr), None));
+            }
             if broker.broker_addrs.is_empty() {
                 self.brokers.remove(broker_name);
                 self.clusters.values_mut().for_each(|names| _ = names.remove(broker_name));

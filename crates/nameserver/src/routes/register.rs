@@ -10,6 +10,7 @@ use super::{
     BROKERS_MAX, BrokerKey, HEARTBEAT_TIMEOUT, Live, MASTER, NAME_BYTES_MAX, Registered, Registration,
     RegistrationRefused, TOPICS_MAX, Tables,
 };
+use crate::notices::Notice;
 
 impl Tables {
     pub(super) fn register(
@@ -30,6 +31,7 @@ impl Tables {
         });
         broker.enable_acting_master = r.enable_acting_master == Some(true);
         broker.zone_name = r.zone_name.take();
+        let lowest = broker.broker_addrs.first_key_value().map(|(id, _)| *id);
         // A slave that became master has one id, the new one.
         broker.broker_addrs.retain(|id, addr| *addr != r.broker_addr || *id == r.broker_id);
         if self.is_fenced(r) {
@@ -38,6 +40,10 @@ impl Tables {
             return Ok(Registered::default());
         }
         self.replace_id(r, &key, delete_missing);
+        if lowest.is_some_and(|lowest| r.broker_id < lowest) {
+            let addrs = &self.brokers[&r.broker_name].broker_addrs;
+            self.notices.extend(Notice::new(addrs, None, Some(&r.ha_server_addr)));
+        }
         let body = &mut r.body;
         let live = Live {
             broker_name: r.broker_name.clone(),

@@ -10,6 +10,7 @@ use super::*;
 
 struct Fixture {
     routes: Routes,
+    notices: mpsc::Receiver<Notice>,
     clock: Clock,
     _dir: tempfile::TempDir,
 }
@@ -22,7 +23,8 @@ fn fixture(set: &[(&str, &str)]) -> Fixture {
     }
     let settings = Arc::new(LiveSettings::open(config, dir.path().join("namesrv.properties")).unwrap());
     let clock = Clock::manual(1_750_000_000_000);
-    Fixture { routes: Routes::new(clock.clone(), settings), clock, _dir: dir }
+    let (routes, notices) = Routes::new(clock.clone(), settings);
+    Fixture { routes, notices, clock, _dir: dir }
 }
 
 /// Broker `b1` of cluster `c1` at `h<id>:1`, with `topics` of 4 queues and data version `counter`.
@@ -322,4 +324,45 @@ fn the_number_of_brokers_has_a_limit() {
     let refused = f.routes.register(named("one-more", &[])).unwrap_err();
     assert_eq!(refused, RegistrationRefused::Full { what: "brokers", limit: BROKERS_MAX });
     f.register(named("b0", &["t1", "t2"]));
+}
+
+/// Who is told what when the lowest id of a name changes, as Java tells it.
+#[test]
+fn the_lowest_id_changes() {
+    let mut f = fixture(&[("notifyMinBrokerIdChanged", "true")]);
+    let acting = |id| Registration { enable_acting_master: Some(true), ..broker(id, 1, &["a", "b"]) };
+    let notice = |to: &[&str], id: i64, offline: Option<&str>, ha: Option<&str>| Notice {
+        to: to.iter().map(|addr| (*addr).to_owned()).collect(),
+        min_broker_id: id,
+        min_broker_addr: format!("h{id}:1"),
+        offline_broker_addr: offline.map(str::to_owned),
+        ha_broker_addr: ha.map(str::to_owned),
+    };
+    f.register(acting(2));
+    f.register(acting(3));
+    assert!(f.notices.try_recv().is_err(), "neither the first nor a higher one is news");
+    f.register(acting(0));
+    assert_eq!(f.notices.try_recv().unwrap(), notice(&["h2:1", "h3:1"], 0, None, Some("h0:2")));
+    f.routes.unregister("c1", "h3:1", "b1");
+    assert!(f.notices.try_recv().is_err(), "the highest is no news");
+    f.register(acting(3));
+    f.routes.unregister("c1", "h0:1", "b1");
+    assert_eq!(f.notices.try_recv().unwrap(), notice(&["h2:1", "h3:1"], 2, Some("h0:1"), None));
+    f.routes.unregister("c1", "h2:1", "b1");
+    assert_eq!(f.notices.try_recv().unwrap(), notice(&["h3:1"], 3, Some("h2:1"), None));
+    // The last one becomes master.
+    let promoted = Registration { broker_addr: "h3:1".into(), ..acting(0) };
+    f.register(promoted);
+    let alone = Notice { min_broker_addr: "h3:1".into(), ..notice(&["h3:1"], 0, None, Some("h0:2")) };
+    assert_eq!(f.notices.try_recv().unwrap(), alone);
+    f.routes.unregister("c1", "h3:1", "b1");
+    assert!(f.notices.try_recv().is_err(), "nobody is left to be told");
+}
+
+#[test]
+fn the_lowest_id_changes_and_nobody_asked() {
+    let mut f = fixture(&[]);
+    f.register(broker(2, 1, &["a", "b"]));
+    f.register(broker(0, 1, &["a", "b"]));
+    assert!(f.notices.try_recv().is_err());
 }

@@ -14,7 +14,7 @@ use cometmq_wire::frame::{self, Builder, Decoded, FRAME_LENGTH_MAX, OwnedFrame};
 use cometmq_wire::header::{ExtWriter, Language, SerializeType};
 use cometmq_wire::headers::RegisterBroker;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 
 pub const SOON: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_millis(50);
@@ -159,6 +159,12 @@ pub struct Raw {
 impl Raw {
     pub async fn connect(addr: &str) -> Self {
         Self { stream: TcpStream::connect(addr).await.unwrap(), unread: Vec::new() }
+    }
+
+    /// The next one that connects to us.
+    pub async fn accept(listener: &TcpListener) -> Self {
+        let accepted = tokio::time::timeout(SOON, listener.accept()).await.expect("nobody connects");
+        Self { stream: accepted.unwrap().0, unread: Vec::new() }
     }
 
     pub async fn send(&mut self, bytes: &[u8]) {
