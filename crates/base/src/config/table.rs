@@ -510,7 +510,7 @@ pub(super) static NAMESRV: [Key; 22] = of(
         bool("supportActingMaster", "false").hot(),
         bool("enableAllTopicList", "true").hot(),
         bool("enableTopicList", "true").hot(),
-        bool("notifyMinBrokerIdChanged", "false"),
+        bool("notifyMinBrokerIdChanged", "false").hot(),
         bool("enableControllerInNamesrv", "false"),
         bool("needWaitForService", "false").hot(),
         int("waitSecondsForService", "45").hot(),
