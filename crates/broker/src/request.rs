@@ -3,10 +3,13 @@
 use std::rc::Rc;
 
 use cometmq_store::Batch;
-use cometmq_wire::{Frame, RequestCode};
+use cometmq_wire::{Frame, RequestCode, ResponseCode};
 
 use crate::error::Reject;
 use crate::shard::{Asker, BrokerShard, FAST_PORT, Step};
+
+/// Bytes of a body that is not a message's: decoding one may take a hundred times as much.
+const BODY_MAX: usize = 1 << 20;
 
 impl BrokerShard {
     pub(crate) fn handle(self: &Rc<Self>, asker: &Asker, frame: &Frame<'_>, batch: &mut Batch) -> Result<Step, Reject> {
@@ -22,6 +25,10 @@ impl BrokerShard {
                 return self.pull(asker, frame);
             }
             _ => {}
+        }
+        if frame.body.len() > BODY_MAX {
+            let remark = format!("{code}: the body has {} bytes, limit {BODY_MAX}", frame.body.len());
+            return Err(Reject::new(ResponseCode::SYSTEM_ERROR, remark));
         }
         let out = &mut asker.conn.out();
         match code {

@@ -60,6 +60,8 @@ fn requests_that_nobody_can_serve() {
             ("bad number", pull_of("queueOffset", "12x"), SYSTEM_ERROR, "<queueOffset> has the value '12x'"),
             ("number too large", pull_of("queueId", "2147483648"), SYSTEM_ERROR, "expected a 32-bit integer"),
             ("body that is no JSON", Ask::new(34).body("{\"clientID\":"), SYSTEM_ERROR, "body: "),
+            ("body too large", Ask::new(34).body(vec![b' '; 1_048_577]), SYSTEM_ERROR, "1048577 bytes, limit 1048576"),
+            ("large body", Ask::new(34).body(vec![b' '; 1_048_576]), SYSTEM_ERROR, "body: "),
             ("heartbeat of nobody", Ask::new(34).body("{}"), INVALID_PARAMETER, "clientID"),
         ],
     );

@@ -95,3 +95,14 @@ async fn half_a_frame_holds_up_nobody() {
     assert_eq!(next(&mut raw).await, (1, 0, String::new()));
     f.stop();
 }
+
+#[tokio::test]
+async fn a_configuration_without_end_is_refused() {
+    let f = Fixture::start();
+    let text = |len: usize| vec![b'\n'; len];
+    let answer = f.call(RequestCode::UPDATE_NAMESRV_CONFIG, &[], &text(1_048_577)).await;
+    assert_eq!(refusal(&answer), (1, "the body has 1048577 bytes, limit 1048576".to_owned()));
+    let answer = f.call(RequestCode::UPDATE_NAMESRV_CONFIG, &[], &text(1_048_576)).await;
+    assert_eq!(refusal(&answer), (0, String::new()));
+    f.stop();
+}

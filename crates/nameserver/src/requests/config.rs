@@ -7,6 +7,9 @@ use cometmq_wire::{DecodeError, Frame, ResponseCode, json};
 use super::{State, Step};
 use crate::answer::{Answer, Reject};
 
+/// Bytes of a change of the configuration.
+const UPDATE_MAX: usize = 1 << 20;
+
 pub(super) fn put_kv(ext: &ExtFields<'_>) -> Result<Step, Reject> {
     let header = KvConfig::decode(ext)?;
     let namespace = header.namespace.into_owned();
@@ -43,6 +46,10 @@ pub(super) fn kv_list(state: &State, ext: &ExtFields<'_>) -> Result<Answer, Reje
 }
 
 pub(super) fn update(frame: &Frame<'_>) -> Result<Step, Reject> {
+    if frame.body.len() > UPDATE_MAX {
+        let remark = format!("the body has {} bytes, limit {UPDATE_MAX}", frame.body.len());
+        return Err(Reject::system_error(remark));
+    }
     let text = std::str::from_utf8(frame.body).map_err(|_| Reject::system_error("string2Properties error"))?;
     let text = text.to_owned();
     Ok(Step::Store(Box::new(move |state| {
