@@ -367,12 +367,18 @@ impl Io {
     /// Writes `bytes` (behind what was written of them), says that no more comes, and drains what the peer still sends, so
     /// that a reset does not destroy the answer on its way. Bounded by `LAST_WORDS`.
     async fn last_words(&mut self, bytes: &[u8]) {
-        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        use tokio::io::AsyncWriteExt;
         let rest = bytes.get(self.written..).unwrap_or_default();
         let talk = async {
             if self.stream.write_all(rest).await.is_ok() && self.stream.shutdown().await.is_ok() {
-                let mut sink = [0; 4096];
-                while matches!(self.stream.read(&mut sink).await, Ok(n) if n > 0) {}
+                // The sink does not live across an await: it would be part of every connection's task.
+                while self.stream.readable().await.is_ok() {
+                    match self.stream.try_read(&mut [0; 4096]) {
+                        Ok(1..) => {}
+                        Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                        _ => return,
+                    }
+                }
             }
         };
         let _ = tokio::time::timeout(LAST_WORDS, talk).await;

@@ -62,7 +62,11 @@ impl Dispatcher<'_> {
             return Ok(());
         }
         let durable = inner.durable.load(Ordering::Acquire);
-        inner.files.sync().at("sync", inner.files.dir())?;
+        {
+            // No topic is deleted between listing what is to be synced and syncing it.
+            let _dispatching = lock(&inner.dispatching);
+            inner.files.sync().at("sync", inner.files.dir())?;
+        }
         let after = Checkpoint {
             physic_ms: store_ms.max(self.java.physic_ms),
             logics_ms: store_ms.max(self.java.logics_ms),

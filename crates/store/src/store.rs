@@ -68,7 +68,7 @@ pub(crate) struct Inner {
     pub(crate) entries_in_memory: AtomicU64,
     /// Queues with entries to write; guarded by its own lock, taken after a queue's tail.
     pub(crate) dirty: Mutex<Vec<Arc<Queue>>>,
-    /// Held while queue entries are written to files, and while files are removed.
+    /// Held while queue entries are written to files, while files are synced, and while they are removed.
     pub(crate) dispatching: Mutex<()>,
     /// Held while queues are loaded, and while a topic is deleted.
     pub(crate) deleted: Mutex<Deleted>,

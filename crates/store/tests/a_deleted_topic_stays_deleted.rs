@@ -7,7 +7,7 @@ mod support;
 use cometmq_store::FlushMode::{Async, Sync};
 use cometmq_store::Store;
 use cometmq_store::disk::{Disk, Faulty};
-use support::{ROOT, body, drain, files, open, send, settle};
+use support::{ROOT, body, drain, files, open, open_at, send, settle};
 
 const OLD: usize = 12;
 
@@ -73,4 +73,25 @@ fn a_power_cut_on_the_way_leaves_the_old_topic_whole_or_gone() {
             assert_eq!(drain(&store, "other", 0), others(), "op {op}, seed {seed}");
         }
     }
+}
+
+/// Queue files are being written and synced all the time; none of that may miss a file that a deletion took.
+#[test]
+fn while_queue_files_are_written_and_synced() {
+    // A real disk, whose syncs take their time.
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_at(dir.path(), Async).unwrap();
+    for round in 0..60 {
+        let topic = format!("t{}", round % 3);
+        for id in 0..8 {
+            send(&store, &store.queue(&topic, id).unwrap(), &[body("short", 10)]).unwrap();
+        }
+        if round % 2 == 0 {
+            settle(&store);
+        }
+        store.delete_topic(&topic).unwrap();
+        assert!(store.poison().is_none(), "round {round}: {:?}", store.poison());
+    }
+    send(&store, &store.queue("t", 0).unwrap(), &[body("still taken", 20)]).unwrap();
+    store.close().unwrap();
 }

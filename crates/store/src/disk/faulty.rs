@@ -209,6 +209,9 @@ impl Disk for Faulty {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let mut state = self.state();
+        if !state.dirs.contains(dir) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         state.op()?;
         let here = |path: &Path| path.parent() == Some(dir);
         state.kept_names.retain(|path, _| !here(path));
