@@ -6,36 +6,13 @@ mod support;
 
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use support::*;
 
 const BODY: usize = 100_000;
 const MESSAGES: i64 = 2_000;
-const SENDS: usize = 2_000;
-const ROUNDS: usize = 5;
 const MEMORY_MAX: u64 = 2 << 20;
-
-fn anonymous_memory(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|l| l.starts_with("RssAnon:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
-}
-
-/// The time that 99 of 100 sends stay under, in the best of some rounds: others on this machine only ever add to it.
-fn slowest_but_one_percent(peer: &mut Peer) -> Duration {
-    let mut round = || {
-        let mut times = Vec::with_capacity(SENDS);
-        for _ in 0..SENDS {
-            let began = Instant::now();
-            peer.ok(&send("orders", 0, "x"));
-            times.push(began.elapsed());
-        }
-        times.sort_unstable();
-        times[SENDS * 99 / 100]
-    };
-    (0..ROUNDS).map(|_| round()).min().unwrap()
-}
 
 fn ask(n: i64) -> Vec<u8> {
     pull("backlog", 0, (2 * n) % MESSAGES).frame(n as i32)

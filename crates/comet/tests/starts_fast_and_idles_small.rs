@@ -13,12 +13,6 @@ const ANONYMOUS_MAX: u64 = 16 << 20;
 /// Clock ticks of 10 ms in three seconds.
 const TICKS_MAX: u64 = 5;
 
-fn anonymous_memory(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|l| l.starts_with("RssAnon:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
-}
-
 /// utime and stime of the process.
 fn ticks(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();

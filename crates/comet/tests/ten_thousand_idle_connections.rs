@@ -16,8 +16,6 @@ const CONNECTIONS: u64 = 10_000;
 const BYTES_EACH: u64 = 4_000;
 /// Descriptors for other things, in either process.
 const SPARE: u64 = 500;
-const SENDS: usize = 2_000;
-const ROUNDS: usize = 5;
 const IDLE: Duration = Duration::from_secs(10);
 
 /// Raises the limit of this process, which its children inherit; returns how many connections that allows.
@@ -29,27 +27,6 @@ fn connections() -> u64 {
         setrlimit(Resource::Nofile, Rlimit { current: Some(allowed), maximum: limit.maximum }).unwrap();
     }
     allowed - SPARE
-}
-
-fn anonymous_memory(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|l| l.starts_with("RssAnon:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
-}
-
-/// The time that 99 of 100 sends stay under, in the best of some rounds: others on this machine only ever add to it.
-fn slowest_but_one_percent(peer: &mut Peer) -> Duration {
-    let mut round = || {
-        let mut times = Vec::with_capacity(SENDS);
-        for _ in 0..SENDS {
-            let began = Instant::now();
-            peer.ok(&send("orders", 0, "x"));
-            times.push(began.elapsed());
-        }
-        times.sort_unstable();
-        times[SENDS * 99 / 100]
-    };
-    (0..ROUNDS).map(|_| round()).min().unwrap()
 }
 
 #[test]
