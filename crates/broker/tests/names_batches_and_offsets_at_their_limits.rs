@@ -171,3 +171,18 @@ fn offsets_at_the_ends_of_a_queue() {
     refused(&mut peer, &pull("nowhere", 0, 0), TOPIC_NOT_EXIST, "topic[nowhere] not exist");
     broker.stop();
 }
+
+/// Case C27: a young queue is consumed from its start, unless the client wants to decide by itself.
+#[test]
+fn offset_of_a_group_that_has_none() {
+    let broker = TestBroker::start(&[]);
+    let mut peer = broker.connect();
+    for _ in 0..5 {
+        peer.ok(&send("orders", 0, "x"));
+    }
+    assert_eq!(peer.ok(&committed("new", "orders", 0)).num("offset"), 0);
+    assert_eq!(peer.ok(&committed("new", "orders", 0).field("setZeroIfNotFound", true)).num("offset"), 0);
+    let got = peer.ask(&committed("new", "orders", 0).field("setZeroIfNotFound", false));
+    assert_eq!((got.code, got.fields.get("offset")), (22, None));
+    broker.stop();
+}
