@@ -6,7 +6,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use arc_swap::ArcSwap;
 use cometmq_base::Clock;
 use cometmq_base::config::Config;
 use cometmq_net::stats::ShardStats;
-use cometmq_net::{ConnId, Mailbox};
+use cometmq_net::{ConnId, Mailbox, Memory};
 use cometmq_store::disk::Disk;
 use cometmq_store::{FlushMode, Store};
 use cometmq_wire::message_id::UniqueIds;
@@ -28,7 +28,6 @@ use crate::offsets::Offsets;
 use crate::queue_locks::QueueLocks;
 use crate::runtime::Rates;
 use crate::settings::Settings;
-use crate::shard::Mail;
 use crate::topics::Topics;
 
 /// Why a broker does not start.
@@ -72,8 +71,11 @@ pub struct Broker {
     pub(crate) rates: Rates,
     /// Raised when the name servers should hear of the topics now.
     pub(crate) register: Notify,
-    pub(crate) mailboxes: OnceLock<Vec<Mailbox<Mail>>>,
+    pub(crate) mailboxes: OnceLock<Vec<Mailbox>>,
     pub(crate) shard_stats: OnceLock<Vec<Arc<ShardStats>>>,
+    pub(crate) memory: OnceLock<Arc<Memory>>,
+    /// Polls that are parked now, of all shards.
+    pub(crate) parked: Arc<AtomicUsize>,
 }
 
 impl Broker {
@@ -122,6 +124,8 @@ impl Broker {
             register: Notify::new(),
             mailboxes: OnceLock::new(),
             shard_stats: OnceLock::new(),
+            memory: OnceLock::new(),
+            parked: Arc::default(),
         }))
     }
 

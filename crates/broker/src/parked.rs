@@ -11,6 +11,8 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use cometmq_net::ConnId;
@@ -24,12 +26,13 @@ use crate::error::Reject;
 use crate::pull::PullCall;
 use crate::shard::BrokerShard;
 
-/// Parked polls of one shard: at about 300 bytes each, 16 MB.
-const PARKED_MAX: usize = 50_000;
+/// Parked polls of all shards: at about 300 bytes each, 8 MB.
+const PARKED_MAX: usize = 25_000;
 
-#[derive(Default)]
 pub(crate) struct Parked {
     polls: RefCell<Polls>,
+    /// Of all shards.
+    count: Arc<AtomicUsize>,
     /// The earliest deadline changed.
     earlier: Notify,
 }
@@ -72,16 +75,27 @@ fn drop_id<K: std::hash::Hash + Eq>(table: &mut HashMap<K, Vec<u64>, RandomState
 }
 
 impl Parked {
-    /// The connection is gone; so are its polls.
-    pub(crate) fn forget(&self, conn: ConnId) {
-        let mut polls = self.polls.borrow_mut();
-        for id in polls.by_conn.get(&conn).cloned().unwrap_or_default() {
-            polls.remove(id);
-        }
+    pub(crate) fn new(count: Arc<AtomicUsize>) -> Self {
+        Self { polls: RefCell::default(), count, earlier: Notify::new() }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.polls.borrow().by_id.len()
+    fn insert(&self, call: PullCall, deadline: Instant) {
+        self.count.fetch_add(1, Relaxed);
+        self.polls.borrow_mut().insert(call, deadline);
+    }
+
+    fn remove(&self, id: u64) -> Option<(PullCall, Instant)> {
+        let removed = self.polls.borrow_mut().remove(id)?;
+        self.count.fetch_sub(1, Relaxed);
+        Some(removed)
+    }
+
+    /// The connection is gone; so are its polls.
+    pub(crate) fn forget(&self, conn: ConnId) {
+        let ids = self.polls.borrow().by_conn.get(&conn).cloned();
+        for id in ids.unwrap_or_default() {
+            self.remove(id);
+        }
     }
 }
 
@@ -91,20 +105,19 @@ impl BrokerShard {
             // It went away during a read elsewhere, and its polls are forgotten already.
             return;
         }
-        if self.parked.len() >= PARKED_MAX {
-            let remark = format!("[OVERLOAD]system busy, {PARKED_MAX} pulls wait on this shard already");
+        let waiting = self.parked.count.load(Relaxed);
+        if waiting >= PARKED_MAX {
+            let remark = format!("[OVERLOAD]system busy, {waiting} pulls wait already, limit {PARKED_MAX}");
             call.asker.refuse(&mut call.asker.conn.out(), &Reject::new(ResponseCode::SYSTEM_BUSY, remark));
             return;
         }
         let queue = call.queue.clone();
         let deadline = Instant::now() + park_for;
-        {
-            let mut polls = self.parked.polls.borrow_mut();
-            if polls.deadlines.first_key_value().is_none_or(|((first, _), ())| deadline < *first) {
-                self.parked.earlier.notify_one();
-            }
-            polls.insert(call, deadline);
+        let first = self.parked.polls.borrow().deadlines.first_key_value().map(|((first, _), ())| *first);
+        if first.is_none_or(|first| deadline < first) {
+            self.parked.earlier.notify_one();
         }
+        self.parked.insert(call, deadline);
         self.wake_queue(&queue);
     }
 
@@ -134,6 +147,10 @@ impl BrokerShard {
         let read = {
             let polls = self.parked.polls.borrow();
             let Some((call, _)) = polls.by_id.get(&id).filter(|(call, _)| call.offset < end) else { return };
+            if call.asker.conn.memory().responses.is_full() {
+                drop(polls);
+                return self.answer_later(id);
+            }
             self.read(call, Wait::No)
         };
         match read {
@@ -143,9 +160,9 @@ impl BrokerShard {
                 }
             }
             Ok(Read { status: Status::AtEnd, .. }) => {}
-            Ok(Read { status: Status::Cold, .. }) => self.answer_cold(id),
+            Ok(Read { status: Status::Cold, .. }) => self.answer_later(id),
             other => {
-                let Some((call, _)) = self.parked.polls.borrow_mut().remove(id) else { return };
+                let Some((call, _)) = self.parked.remove(id) else { return };
                 match other {
                     // A peer that does not take its answers is told to ask again, instead of being sent more of them.
                     Ok(read) if call.asker.conn.is_full() => {
@@ -160,16 +177,17 @@ impl BrokerShard {
         }
     }
 
-    /// A poll whose messages or entries left memory: read where it may block; it may be parked again.
-    fn answer_cold(self: &Rc<Self>, id: u64) {
-        let Some((mut call, deadline)) = self.parked.polls.borrow_mut().remove(id) else { return };
+    /// A poll whose messages or entries left memory, or for whose answer there is none: read where it may block; it may be
+    /// parked again.
+    fn answer_later(self: &Rc<Self>, id: u64) {
+        let Some((mut call, deadline)) = self.parked.remove(id) else { return };
         let shard = self.clone();
         tokio::task::spawn_local(async move {
             let asker = call.asker.clone();
-            let read = shard.read_cold(&call).await;
+            let read = shard.read_later(&call, deadline.saturating_duration_since(Instant::now())).await;
             let left = deadline.saturating_duration_since(Instant::now());
             match read {
-                Ok(Read { status: Status::NoMatch, next, .. }) => {
+                Ok(Read { status: Status::NoMatch, next, .. }) if !left.is_zero() => {
                     call.offset = next;
                     shard.park(call, left);
                 }
@@ -195,7 +213,7 @@ impl BrokerShard {
             loop {
                 let due = self.parked.polls.borrow().deadlines.first_key_value().map(|((at, id), ())| (*at, *id));
                 let Some((_, id)) = due.filter(|(at, _)| *at <= now) else { break };
-                let Some((call, _)) = self.parked.polls.borrow_mut().remove(id) else { break };
+                let Some((call, _)) = self.parked.remove(id) else { break };
                 let (min, end) = (call.queue.min(), call.queue.end());
                 let status = if end == 0 { Status::Empty } else { Status::AtEnd };
                 self.answer_pull(&call, &Read { status, next: call.offset, min, end, records: Vec::new() });

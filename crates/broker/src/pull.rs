@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use cometmq_net::Held;
 use cometmq_store::{Limits, QueueRef, Read, Status, Store, Wait};
 use cometmq_wire::body::{MessageModel, SubscriptionGroupConfig};
 use cometmq_wire::flags::{perm, pull};
@@ -23,6 +24,8 @@ use crate::topics::Topic;
 
 /// Longest time that a pull may be parked, whatever it asks for.
 const SUSPEND_MAX: Duration = Duration::from_secs(3600);
+/// Longest time that a pull that may not be parked waits for memory.
+const DELAY_MAX: Duration = Duration::from_secs(1);
 /// Messages that one pull may ask for.
 const PULL_MAX: i32 = 65_536;
 
@@ -157,14 +160,15 @@ impl BrokerShard {
 
     /// Reads and answers, parks, or goes on where reading may block.
     fn read_and_answer(self: &Rc<Self>, call: PullCall, park_for: Option<Duration>) -> Result<Step, Reject> {
-        let read = self.read(&call, Wait::No)?;
-        if read.status == Status::Cold {
+        let is_delayed = call.asker.conn.memory().responses.is_full();
+        let read = if is_delayed { None } else { Some(self.read(&call, Wait::No)?) };
+        let Some(read) = read.filter(|read| read.status != Status::Cold) else {
             let shard = self.clone();
             return Ok(Step::Later(Box::pin(async move {
-                shard.read_cold_and_answer(call, park_for).await?;
+                shard.read_later_and_answer(call, park_for).await?;
                 Ok(After::Answered)
             })));
-        }
+        };
         self.answer_or_park(call, &read, park_for);
         Ok(Step::Done)
     }
@@ -173,14 +177,43 @@ impl BrokerShard {
         Ok(read_filtered(&self.broker.store, &call.queue, call.offset, &call.limits, wait, &call.filter)?)
     }
 
-    async fn read_cold_and_answer(self: &Rc<Self>, call: PullCall, park_for: Option<Duration>) -> Result<(), Reject> {
-        let read = self.read_cold(&call).await?;
-        self.answer_or_park(call, &read, park_for);
+    async fn read_later_and_answer(self: &Rc<Self>, call: PullCall, park_for: Option<Duration>) -> Result<(), Reject> {
+        let patience = park_for.unwrap_or(DELAY_MAX);
+        let read = self.read_later(&call, patience).await?;
+        // What had to wait all its time for memory asks again.
+        self.answer_or_park(call, &read, park_for.filter(|_| read.status != Status::NoMatch));
         Ok(())
     }
 
-    /// Reads where it may wait for the disk.
-    pub(crate) async fn read_cold(&self, call: &PullCall) -> Result<Read, Reject> {
+    /// Reads where it may wait for the disk, once there is memory for the answer. When there is none for `patience`, the
+    /// client is to ask again: SYSTEM_BUSY would keep a Java push consumer away for 3 seconds.
+    pub(crate) async fn read_later(&self, call: &PullCall, patience: Duration) -> Result<Read, Reject> {
+        let responses = &call.asker.conn.memory().responses;
+        if !responses.is_full() {
+            return self.read_cold(call).await;
+        }
+        let room = async {
+            let turn = self.delayed.lock().await;
+            while responses.is_full() {
+                responses.room().await;
+            }
+            turn
+        };
+        let Ok(_turn) = tokio::time::timeout(patience, room).await else {
+            let (min, end) = (call.queue.min(), call.queue.end());
+            return Ok(Read { status: Status::NoMatch, next: call.offset, min, end, records: Vec::new() });
+        };
+        let read = self.read_cold(call).await?;
+        // Counted until its connection has tried to write it and counts what is left.
+        let held = Held::new(responses, read.records.iter().map(|r| r.len()).sum());
+        tokio::task::spawn_local(async move {
+            tokio::task::yield_now().await;
+            drop(held);
+        });
+        Ok(read)
+    }
+
+    async fn read_cold(&self, call: &PullCall) -> Result<Read, Reject> {
         let (store, queue, filter) = (self.broker.store.clone(), call.queue.clone(), call.filter.clone());
         let (offset, limits) = (call.offset, call.limits);
         let reading =

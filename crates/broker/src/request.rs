@@ -3,13 +3,10 @@
 use std::rc::Rc;
 
 use cometmq_store::Batch;
-use cometmq_wire::{Frame, RequestCode, ResponseCode};
+use cometmq_wire::{Frame, RequestCode, ResponseCode, json};
 
 use crate::error::Reject;
 use crate::shard::{Asker, BrokerShard, FAST_PORT, Step};
-
-/// Bytes of a body that is not a message's: decoding one may take a hundred times as much.
-const BODY_MAX: usize = 1 << 20;
 
 impl BrokerShard {
     pub(crate) fn handle(self: &Rc<Self>, asker: &Asker, frame: &Frame<'_>, batch: &mut Batch) -> Result<Step, Reject> {
@@ -26,10 +23,8 @@ impl BrokerShard {
             }
             _ => {}
         }
-        if frame.body.len() > BODY_MAX {
-            let remark = format!("{code}: the body has {} bytes, limit {BODY_MAX}", frame.body.len());
-            return Err(Reject::new(ResponseCode::SYSTEM_ERROR, remark));
-        }
+        json::check_request(frame.body)
+            .map_err(|error| Reject::new(ResponseCode::SYSTEM_ERROR, format!("{code}: {error}")))?;
         let out = &mut asker.conn.out();
         match code {
             RequestCode::QUERY_CONSUMER_OFFSET => self.query_consumer_offset(asker, frame, out),

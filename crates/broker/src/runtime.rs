@@ -101,6 +101,7 @@ impl Broker {
         let (producers, consumers) = self.clients.counts();
         put("comet.producers", producers.to_string());
         put("comet.consumers", consumers.to_string());
+        put("comet.parkedPolls", self.parked.load(Ordering::Relaxed).to_string());
         put("comet.topics", self.topics.len().to_string());
         put("comet.groups", self.groups.len().to_string());
         for (name, value) in self.store.stats().rows() {
@@ -112,6 +113,7 @@ impl Broker {
                 *net.entry(name).or_default() += value;
             }
         }
+        net.extend(self.memory.get().into_iter().flat_map(|memory| memory.rows()));
         for (name, value) in net {
             put(&format!("comet.net.{name}"), value.to_string());
         }

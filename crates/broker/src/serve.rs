@@ -3,7 +3,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use cometmq_base::Clock;
@@ -16,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::broker::{self, Broker, OpenError};
 use crate::delay::{self, Delivery};
 use crate::register::Registration;
-use crate::shard::{FAST_PORT, MAIN_PORT, Mail, ShardService, wakers};
+use crate::shard::{FAST_PORT, MAIN_PORT, News, ShardService, wakers};
 
 const HOUSEKEEPING: Duration = Duration::from_secs(5);
 /// How long connections may take to write their last answers when the broker stops.
@@ -34,7 +33,7 @@ pub struct Options {
 
 pub struct BrokerServer {
     broker: Arc<Broker>,
-    server: Server<Mail>,
+    server: Server,
     stop: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
     delivery: Delivery,
@@ -64,16 +63,17 @@ impl BrokerServer {
         if port > 2 {
             listen.push(Listen { addr: SocketAddr::new(host, port - 2), role: FAST_PORT });
         }
-        let flags: Vec<Arc<AtomicBool>> = (0..shards).map(|_| Arc::default()).collect();
-        let (for_shards, shard_flags) = (broker.clone(), flags.clone());
-        let server = Server::start("broker", &listen, shards, idle_max, move |id, mailboxes: &[Mailbox<Mail>]| {
+        let news: Vec<Arc<News>> = (0..shards).map(|_| Arc::default()).collect();
+        let (for_shards, shard_news) = (broker.clone(), news.clone());
+        let server = Server::start("broker", &listen, shards, idle_max, move |id, mailboxes: &[Mailbox]| {
             let _ = for_shards.mailboxes.set(mailboxes.to_vec());
-            ShardService::new(for_shards.clone(), id.0, shard_flags[id.0].clone())
+            ShardService::new(for_shards.clone(), id.0, shard_news[id.0].clone())
         })?;
         let _ = broker.shard_stats.set(server.stats());
+        let _ = broker.memory.set(server.memory().clone());
         let (delay_wake, woken) = delay::wake();
         let stop_wake = delay_wake.clone();
-        let mut all = wakers(&server.mailboxes(), &flags);
+        let mut all = wakers(&server.mailboxes(), &news);
         all.push(Arc::new(delay_wake));
         broker.store.set_wakers(all);
         let delivery = Delivery::start(broker.clone(), shards, stop_wake, woken)?;

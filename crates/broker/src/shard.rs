@@ -8,10 +8,10 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use cometmq_net::{Conn, Mailbox, Service};
+use cometmq_net::{Conn, Held, Mailbox, Service};
 use cometmq_store::{Batch, QueueRef, Wake};
 use cometmq_wire::frame::{BadFrame, Builder, OwnedFrame};
 use cometmq_wire::header::{ExtWriter, SerializeType};
@@ -23,30 +23,30 @@ use crate::error::Reject;
 use crate::parked::Parked;
 use crate::send;
 
-/// What other threads tell a shard.
-pub(crate) enum Mail {
-    /// Queues that parked polls wait for have new messages.
-    Queues(Vec<QueueRef>),
+/// What the store has for a shard to look at, until it does.
+#[derive(Default)]
+pub(crate) struct News {
+    /// Queues that parked polls wait for and that have new messages: each once, until the shard arms it again.
+    queues: Mutex<Vec<QueueRef>>,
     /// The durable watermark moved.
-    Durable,
+    durable: AtomicBool,
 }
 
 /// How the store reaches a shard.
-pub(crate) struct ShardWake {
-    mailbox: Mailbox<Mail>,
-    told_durable: Arc<AtomicBool>,
+struct ShardWake {
+    mailbox: Mailbox,
+    news: Arc<News>,
 }
 
 impl Wake for ShardWake {
-    fn queues(&self, queues: Vec<QueueRef>) {
-        self.mailbox.send(Mail::Queues(queues));
+    fn queues(&self, mut queues: Vec<QueueRef>) {
+        self.news.queues.lock().unwrap_or_else(PoisonError::into_inner).append(&mut queues);
+        self.mailbox.wake();
     }
 
     fn durable(&self) {
-        // One mail at a time: it says "look", not how far.
-        if !self.told_durable.swap(true, Ordering::SeqCst) {
-            self.mailbox.send(Mail::Durable);
-        }
+        self.news.durable.store(true, Ordering::SeqCst);
+        self.mailbox.wake();
     }
 }
 
@@ -112,6 +112,9 @@ impl Asker {
     }
 }
 
+/// Bytes of a body that may be copied however much memory requests hold.
+const FREE_COPY: usize = 1024;
+
 /// Listener roles.
 pub(crate) const MAIN_PORT: u8 = 0;
 pub(crate) const FAST_PORT: u8 = 1;
@@ -121,26 +124,30 @@ pub(crate) struct BrokerShard {
     pub(crate) broker: Arc<Broker>,
     pub(crate) id: usize,
     pub(crate) parked: Parked,
+    /// Pulls that wait for memory go on one after the other.
+    pub(crate) delayed: tokio::sync::Mutex<()>,
     pub(crate) durability: Durability,
     batch: RefCell<Batch>,
     /// Reused for the properties of each send.
     pub(crate) properties: RefCell<String>,
-    told_durable: Arc<AtomicBool>,
+    news: Arc<News>,
 }
 
 /// The service that `net` runs.
 pub(crate) struct ShardService(pub(crate) Rc<BrokerShard>);
 
 impl ShardService {
-    pub(crate) fn new(broker: Arc<Broker>, id: usize, told_durable: Arc<AtomicBool>) -> Self {
+    pub(crate) fn new(broker: Arc<Broker>, id: usize, news: Arc<News>) -> Self {
+        let parked = broker.parked.clone();
         let shard = Rc::new(BrokerShard {
             broker,
             id,
-            parked: Parked::default(),
+            parked: Parked::new(parked),
+            delayed: tokio::sync::Mutex::default(),
             durability: Durability::default(),
             batch: RefCell::default(),
             properties: RefCell::default(),
-            told_durable,
+            news,
         });
         tokio::task::spawn_local(shard.clone().end_parked_in_time());
         tokio::task::spawn_local(shard.clone().end_durability_waits_in_time());
@@ -148,17 +155,15 @@ impl ShardService {
     }
 }
 
-/// The wake-ups of all shards, and the flags that they share with them.
-pub(crate) fn wakers(mailboxes: &[Mailbox<Mail>], flags: &[Arc<AtomicBool>]) -> Vec<Arc<dyn Wake>> {
-    let wake = |(mailbox, flag): (&Mailbox<Mail>, &Arc<AtomicBool>)| {
-        Arc::new(ShardWake { mailbox: mailbox.clone(), told_durable: flag.clone() }) as Arc<dyn Wake>
+/// The wake-ups of all shards, and the news that they share with them.
+pub(crate) fn wakers(mailboxes: &[Mailbox], news: &[Arc<News>]) -> Vec<Arc<dyn Wake>> {
+    let wake = |(mailbox, news): (&Mailbox, &Arc<News>)| {
+        Arc::new(ShardWake { mailbox: mailbox.clone(), news: news.clone() }) as Arc<dyn Wake>
     };
-    mailboxes.iter().zip(flags).map(wake).collect()
+    mailboxes.iter().zip(news).map(wake).collect()
 }
 
 impl Service for ShardService {
-    type Mail = Mail;
-
     fn turn(&self, conn: &Rc<Conn>, frames: &[Result<Frame<'_>, BadFrame>]) -> usize {
         self.0.turn(conn, frames)
     }
@@ -169,14 +174,13 @@ impl Service for ShardService {
         self.0.broker.notify_changed(changed);
     }
 
-    fn mail(&self, mail: Mail) {
-        match mail {
-            Mail::Queues(queues) => queues.iter().for_each(|q| self.0.wake_queue(q)),
-            Mail::Durable => {
-                self.0.told_durable.store(false, Ordering::SeqCst);
-                self.0.release_durable();
-            }
+    fn woken(&self) {
+        let news = &self.0.news;
+        if news.durable.swap(false, Ordering::SeqCst) {
+            self.0.release_durable();
         }
+        let queues = std::mem::take(&mut *news.queues.lock().unwrap_or_else(PoisonError::into_inner));
+        queues.iter().for_each(|q| self.0.wake_queue(q));
     }
 }
 
@@ -259,9 +263,18 @@ impl BrokerShard {
         frame: &Frame<'_>,
         future: Pin<Box<dyn Future<Output = Result<After, Reject>>>>,
     ) {
+        let requests = &asker.conn.memory().requests;
+        if frame.body.len() > FREE_COPY && requests.is_full() {
+            let (used, limit) = (requests.used(), requests.limit());
+            let why = format!("[OVERLOAD]system busy, requests under way hold {used} bytes of memory, limit {limit}");
+            asker.refuse(&mut asker.conn.out(), &Reject::new(ResponseCode::SYSTEM_BUSY, why));
+            return;
+        }
         let copy = copy_of(frame);
+        let held = Held::new(requests, copy.as_ref().map_or(0, |c| c.body().len()));
         let (shard, in_flight) = (self.clone(), asker.conn.in_flight());
         tokio::task::spawn_local(async move {
+            let _held = held;
             let answer = match future.await {
                 Ok(After::Again) => {
                     if let Ok(frame) = &copy {

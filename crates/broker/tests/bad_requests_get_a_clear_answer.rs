@@ -61,6 +61,12 @@ fn requests_that_nobody_can_serve() {
             ("number too large", pull_of("queueId", "2147483648"), SYSTEM_ERROR, "expected a 32-bit integer"),
             ("body that is no JSON", Ask::new(34).body("{\"clientID\":"), SYSTEM_ERROR, "body: "),
             ("body too large", Ask::new(34).body(vec![b' '; 1_048_577]), SYSTEM_ERROR, "1048577 bytes, limit 1048576"),
+            (
+                "body of too many values",
+                Ask::new(34).body(vec![b'['; 16_385]),
+                SYSTEM_ERROR,
+                "16385 objects and lists, limit 16384",
+            ),
             ("large body", Ask::new(34).body(vec![b' '; 1_048_576]), SYSTEM_ERROR, "body: "),
             ("heartbeat of nobody", Ask::new(34).body("{}"), INVALID_PARAMETER, "clientID"),
         ],

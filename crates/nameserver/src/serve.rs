@@ -41,7 +41,7 @@ pub struct Options {
 /// A running name server. Dropping it without [`NameServer::stop`] leaves its threads running.
 pub struct NameServer {
     addr: SocketAddr,
-    server: Server<Mail>,
+    server: Server,
     files: FilesThread,
     expiry: AbortHandle,
     notices: AbortHandle,
@@ -71,7 +71,7 @@ impl NameServer {
         let files = FilesThread::start()?;
         let (queue, shared) = (files.queue(), state.clone());
         let listen = [Listen { addr: listen, role: 0 }];
-        let server = Server::start("namesrv", &listen, 1, idle_max, move |id: ShardId, all: &[Mailbox<Mail>]| Shard {
+        let server = Server::start("namesrv", &listen, 1, idle_max, move |id: ShardId, all: &[Mailbox]| Shard {
             state: shared.clone(),
             files: queue.clone(),
             mailbox: all[id.0].clone(),
@@ -109,7 +109,7 @@ impl NameServer {
     }
 }
 
-async fn expire_forever(state: Arc<State>, mailboxes: Vec<Mailbox<Mail>>) {
+async fn expire_forever(state: Arc<State>, mailboxes: Vec<Mailbox>) {
     loop {
         let changed = state.settings.changed.notified();
         let every = state.settings.now().scan_every;
@@ -121,29 +121,23 @@ async fn expire_forever(state: Arc<State>, mailboxes: Vec<Mailbox<Mail>>) {
     }
 }
 
-fn expire(state: &State, mailboxes: &[Mailbox<Mail>]) {
+fn expire(state: &State, mailboxes: &[Mailbox]) {
     for conn in state.routes.expire() {
         if let Some(mailbox) = mailboxes.iter().find(|mailbox| mailbox.shard() == conn.shard) {
-            mailbox.send(Mail::Close(conn));
+            mailbox.close(conn);
         }
     }
-}
-
-enum Mail {
-    Close(ConnId),
 }
 
 struct Shard {
     state: Arc<State>,
     files: FilesQueue,
-    mailbox: Mailbox<Mail>,
+    mailbox: Mailbox,
     /// Connections over which a broker has registered.
     broker_conns: RefCell<HashMap<ConnId, Rc<Conn>>>,
 }
 
 impl Service for Shard {
-    type Mail = Mail;
-
     fn turn(&self, conn: &Rc<Conn>, frames: &[Result<Frame<'_>, BadFrame>]) -> usize {
         for (at, frame) in frames.iter().enumerate() {
             match frame {
@@ -164,12 +158,6 @@ impl Service for Shard {
     fn closed(&self, conn: &Rc<Conn>) {
         if self.broker_conns.borrow_mut().remove(&conn.id()).is_some() {
             self.state.routes.connection_lost(conn.id());
-        }
-    }
-
-    fn mail(&self, Mail::Close(conn): Mail) {
-        if let Some(conn) = self.broker_conns.borrow().get(&conn) {
-            conn.close();
         }
     }
 }

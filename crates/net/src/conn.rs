@@ -3,7 +3,7 @@
 //! Memory: an idle connection owns no buffer. Bytes of an unfinished frame lie in `carry`; a frame larger than the
 //! shard's read buffer grows `carry` as its bytes arrive, never ahead of them by more than a doubling.
 //! A peer that does not read its answers is no longer read from (`OUT_PAUSE`), nor is one that has `IN_FLIGHT_MAX` requests
-//! under way whose answers come later.
+//! under way whose answers come later. What all connections hold together is bounded by [`Memory`].
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::future::poll_fn;
@@ -12,14 +12,18 @@ use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use cometmq_wire::FramingError;
-use cometmq_wire::frame::{self, Decoded, FRAME_LENGTH_MAX, PREFIX};
+use cometmq_wire::frame::{self, Builder, Decoded, FRAME_LENGTH_MAX, PREFIX};
+use cometmq_wire::header::SerializeType;
+use cometmq_wire::{FramingError, ResponseCode};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 
+use crate::memory::{BUSY_AFTER, Held, LARGE, Leave, Memory, REQUESTS};
 use crate::refuse;
 use crate::shard::{Local, READ_BUFFER, Service, ShardId};
 use crate::stats;
@@ -52,11 +56,15 @@ pub struct Conn {
     closing: Cell<bool>,
     woken: Cell<bool>,
     waker: Cell<Option<Waker>>,
+    memory: Arc<Memory>,
     pub(crate) active: Cell<Instant>,
+    /// Since when a frame is unfinished, and since when the socket takes no more answers.
+    pub(crate) unfinished: Cell<Option<Instant>>,
+    pub(crate) unwritten: Cell<Option<Instant>>,
 }
 
 impl Conn {
-    pub(crate) fn new(id: ConnId, peer: SocketAddr, local: SocketAddr, role: u8) -> Self {
+    pub(crate) fn new(id: ConnId, peer: SocketAddr, local: SocketAddr, role: u8, memory: Arc<Memory>) -> Self {
         Self {
             id,
             peer,
@@ -67,7 +75,10 @@ impl Conn {
             closing: Cell::new(false),
             woken: Cell::new(false),
             waker: Cell::new(None),
+            memory,
             active: Cell::new(Instant::now()),
+            unfinished: Cell::new(None),
+            unwritten: Cell::new(None),
         }
     }
 
@@ -96,7 +107,14 @@ impl Conn {
 
     /// Whether no more requests are to be taken for now: the peer does not read, or enough of its requests are under way.
     pub fn is_full(&self) -> bool {
-        self.out.borrow().len() > OUT_PAUSE || self.in_flight.get() >= IN_FLIGHT_MAX
+        self.out.borrow().len() > OUT_PAUSE
+            || self.in_flight.get() >= IN_FLIGHT_MAX
+            || (self.unwritten.get().is_some() && self.memory.responses.is_full())
+    }
+
+    /// What all connections of the server hold together.
+    pub fn memory(&self) -> &Arc<Memory> {
+        &self.memory
     }
 
     /// Counts a request that is answered outside of its turn, until the guard is dropped, which flushes.
@@ -146,12 +164,25 @@ enum End {
     Closing,
     Io(io::Error),
     Framing(FramingError),
+    /// No room for its unfinished frame, and too little of it is there for an answer.
+    Memory(String),
     Panic,
 }
 
 pub(crate) async fn serve<S: Service>(local: &Local<S>, stream: TcpStream, conn: &Rc<Conn>) {
     local.service.opened(conn);
-    let mut io = Io { stream, written: 0, carry: Vec::new(), need: PREFIX };
+    let memory = &local.memory;
+    let mut io = Io {
+        stream,
+        written: 0,
+        carry: Vec::new(),
+        need: PREFIX,
+        carry_held: Held::new(&memory.requests, 0),
+        out_held: Held::new(&memory.responses, 0),
+        leave: None,
+        wait: None,
+        skip: 0,
+    };
     let end = io.run(local, conn).await;
     conn.closing.set(true);
     local.service.closed(conn);
@@ -169,6 +200,12 @@ pub(crate) async fn serve<S: Service>(local: &Local<S>, stream: TcpStream, conn:
             rest.extend_from_slice(&refuse::farewell(&error));
             io.last_words(&rest).await;
         }
+        End::Memory(why) => {
+            let mut rest = conn.out.take();
+            let code = ResponseCode::SYSTEM_BUSY;
+            Builder::response(&mut rest, SerializeType::Json, code, 0, Some(&why)).finish();
+            io.last_words(&rest).await;
+        }
         End::Panic => tracing::error!(peer = %conn.peer, "a request panicked outside of its own guard, closing"),
     }
 }
@@ -181,12 +218,23 @@ struct Io {
     carry: Vec<u8>,
     /// How many bytes `carry` needs before its first frame is whole.
     need: usize,
+    carry_held: Held,
+    out_held: Held,
+    /// To collect the large frame that is unfinished.
+    leave: Option<Leave>,
+    /// For memory, before anything more is read.
+    wait: Option<Wait>,
+    /// How many bytes of a refused frame are still to come.
+    skip: usize,
 }
+
+type Wait = Pin<Box<dyn Future<Output = Result<Option<Leave>, Duration>>>>;
 
 enum Event {
     Woken,
     Writable,
     Read(io::Result<usize>),
+    Waited(Result<Option<Leave>, Duration>),
 }
 
 impl Io {
@@ -207,6 +255,7 @@ impl Io {
                 if let Err(end) = self.turn(local, conn, &bytes) {
                     return end;
                 }
+                self.count(conn);
                 if self.carry.len() >= self.need {
                     tokio::task::yield_now().await;
                 }
@@ -214,6 +263,8 @@ impl Io {
             }
             if paused {
                 stats::add(&local.stats.paused, 1);
+            } else if self.wait.is_none() {
+                self.wait = self.wait_for_memory(&local.memory);
             }
             match poll_fn(|cx| self.poll(cx, local, conn, pending > 0, !paused)).await {
                 Event::Woken | Event::Writable => {}
@@ -225,9 +276,76 @@ impl Io {
                     if let Err(end) = self.received(local, conn, n) {
                         return end;
                     }
+                    self.count(conn);
+                }
+                Event::Waited(Ok(leave)) => {
+                    self.wait = None;
+                    self.leave = leave;
+                    self.count(conn);
+                }
+                Event::Waited(Err(waited)) => {
+                    self.wait = None;
+                    if let Err(end) = self.refuse(local, conn, waited) {
+                        return end;
+                    }
+                    self.count(conn);
                 }
             }
         }
+    }
+
+    /// What must be waited for before more is read, if anything.
+    fn wait_for_memory(&mut self, memory: &Arc<Memory>) -> Option<Wait> {
+        if self.leave.is_some() || self.skip > 0 {
+            return None;
+        }
+        if self.is_large() {
+            self.leave = memory.try_large(self.need);
+            if self.leave.is_some() {
+                return None;
+            }
+            // What large frames hold while they wait must not be in the way of small ones.
+            let patience = if memory.requests.used() > REQUESTS / 2 { Duration::ZERO } else { BUSY_AFTER };
+            return Some(Box::pin(memory.admission(Some(self.need), patience)));
+        }
+        memory.requests.is_full().then(|| Box::pin(memory.admission(None, BUSY_AFTER)) as Wait)
+    }
+
+    /// Counts what this connection holds of requests.
+    fn count(&mut self, conn: &Conn) {
+        // A large frame is counted by its leave.
+        self.carry_held.set(if self.leave.is_some() { 0 } else { self.carry.capacity() });
+        let began = (!self.carry.is_empty()).then(|| conn.unfinished.get().unwrap_or_else(Instant::now));
+        conn.unfinished.set(began);
+    }
+
+    /// Gives up on the unfinished frame after waiting for memory in vain: answers SYSTEM_BUSY and reads past the rest of it.
+    fn refuse<S: Service>(&mut self, local: &Local<S>, conn: &Conn, waited: Duration) -> Result<(), End> {
+        if self.carry.len() < PREFIX {
+            return Ok(());
+        }
+        let bytes = self.need;
+        let memory = &local.memory;
+        memory.refused.fetch_add(1, Relaxed);
+        let why = format!(
+            "[OVERLOAD]system busy, a request of {bytes} bytes waited {} ms for memory: unfinished requests hold {} bytes, \
+             limit {}, large ones {}, limit {}",
+            waited.as_millis(),
+            memory.requests.used(),
+            memory.requests.limit(),
+            memory.large_used(),
+            LARGE,
+        );
+        tracing::warn!(peer = %conn.peer, why, "a request is refused");
+        let carry = std::mem::take(&mut self.carry);
+        let Some((kind, opaque, oneway)) = frame::head_of_unfinished(&carry) else { return Err(End::Memory(why)) };
+        if !oneway {
+            let code = ResponseCode::SYSTEM_BUSY;
+            Builder::response(&mut conn.out(), kind, code, opaque, Some(&why)).finish();
+        }
+        self.skip = bytes - carry.len();
+        self.need = PREFIX;
+        Ok(())
     }
 
     /// Whether the unfinished frame is too large for the shard's buffer and is collected in `carry`.
@@ -252,6 +370,9 @@ impl Io {
         }
         if !read {
             return Poll::Pending;
+        }
+        if let Some(wait) = &mut self.wait {
+            return wait.as_mut().poll(cx).map(Event::Waited);
         }
         let stream = Pin::new(&mut self.stream);
         let filled = if self.need > READ_BUFFER {
@@ -278,9 +399,16 @@ impl Io {
                 return Ok(());
             }
             let bytes = std::mem::take(&mut self.carry);
-            return self.turn(local, conn, &bytes);
+            let turned = self.turn(local, conn, &bytes);
+            self.leave = None;
+            return turned;
         }
         let mut shared = local.read_buffer.borrow_mut();
+        if self.skip > 0 {
+            let skipped = self.skip.min(n);
+            self.skip -= skipped;
+            return if skipped == n { Ok(()) } else { self.turn(local, conn, &shared[skipped..n]) };
+        }
         let have = self.carry.len();
         shared[..have].copy_from_slice(&self.carry);
         self.carry.clear();
@@ -354,12 +482,18 @@ impl Io {
                     stats::add(&local.stats.writes, 1);
                     stats::add(&local.stats.bytes_out, n as u64);
                 }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    self.out_held.set(out.capacity());
+                    conn.unwritten.set(Some(conn.unwritten.get().unwrap_or_else(Instant::now)));
+                    return Ok(());
+                }
                 Err(e) => return Err(e),
             }
         }
         conn.active.set(Instant::now());
         self.written = 0;
+        self.out_held.set(0);
+        conn.unwritten.set(None);
         local.give_buffer(std::mem::take(&mut *out));
         Ok(())
     }

@@ -2,13 +2,14 @@
 //!
 //! A *shard* is a thread with a single-threaded runtime. It owns its connections for their whole life; what runs on it is
 //! a [`Service`]. Reading order: `server` (accept, hand over) → `shard` (mailbox, idle sweep) → `conn` (read, turn, write)
-//! → `refuse` (what a peer gets that speaks something else) → `remote` (calls to others).
+//! → `memory` (what all of them may hold) → `refuse` (what a peer gets that speaks something else) → `remote` (calls to others).
 //!
 //! Java: `NettyRemotingServer`, `NettyRemotingClient`.
 
 pub mod server;
 pub mod shard;
 pub mod conn;
+pub mod memory;
 mod refuse;
 pub mod remote;
 pub mod stats;
@@ -17,6 +18,7 @@ mod error;
 
 pub use conn::{Conn, ConnId};
 pub use error::Error;
+pub use memory::{Held, Memory};
 pub use remote::{Outgoing, Remote, Remotes};
 pub use server::{Listen, Server};
 pub use shard::{Mailbox, Service, ShardId};

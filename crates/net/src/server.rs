@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::memory::Memory;
 use crate::shard::{self, Envelope, Mailbox, Service, Shard, ShardId};
 use crate::stats::ShardStats;
 use crate::{Error, stats};
@@ -23,13 +24,14 @@ pub struct Listen {
 }
 
 /// A running server. Dropping it without [`Server::stop`] leaves its threads running until the process ends.
-pub struct Server<M: Send + 'static> {
-    shards: Vec<Shard<M>>,
+pub struct Server {
+    shards: Vec<Shard>,
     local: Vec<SocketAddr>,
+    memory: Arc<Memory>,
     stop: CancellationToken,
 }
 
-impl<M: Send + 'static> Server<M> {
+impl Server {
     /// Binds all of `listen`, starts `shard_count` threads and accepts. `make` runs on each shard's thread; it gets the
     /// mailboxes of all shards, its own included. A connection without a whole frame in either direction for `idle_max`
     /// is closed. Must be called inside a tokio runtime, which runs the accept loops.
@@ -41,19 +43,20 @@ impl<M: Send + 'static> Server<M> {
         make: F,
     ) -> Result<Self, Error>
     where
-        S: Service<Mail = M>,
-        F: Fn(ShardId, &[Mailbox<M>]) -> S + Send + Sync + 'static,
+        S: Service,
+        F: Fn(ShardId, &[Mailbox]) -> S + Send + Sync + 'static,
     {
         let listeners = listen.iter().map(bind).collect::<Result<Vec<_>, Error>>()?;
         let local = listeners.iter().map(|(l, _)| l.local_addr()).collect::<Result<Vec<_>, _>>();
         let local = local.map_err(|source| Error::Listen { addr: format!("{listen:?}"), source })?;
-        let shards = shard::start(name, shard_count, idle_max, Arc::new(make))?;
+        let memory = Arc::default();
+        let shards = shard::start(name, shard_count, idle_max, &memory, Arc::new(make))?;
         let stop = CancellationToken::new();
         for (listener, role) in listeners {
             let doors: Vec<_> = shards.iter().map(|s| (s.mailbox.clone(), s.stats.clone())).collect();
             tokio::spawn(accept(listener, role, doors, stop.clone()));
         }
-        Ok(Self { shards, local, stop })
+        Ok(Self { shards, local, memory, stop })
     }
 
     /// The address of each listener, in the order given; a port 0 is resolved.
@@ -61,7 +64,7 @@ impl<M: Send + 'static> Server<M> {
         &self.local
     }
 
-    pub fn mailboxes(&self) -> Vec<Mailbox<M>> {
+    pub fn mailboxes(&self) -> Vec<Mailbox> {
         self.shards.iter().map(|s| s.mailbox.clone()).collect()
     }
 
@@ -69,11 +72,16 @@ impl<M: Send + 'static> Server<M> {
         self.shards.iter().map(|s| s.stats.clone()).collect()
     }
 
-    /// Stops accepting, lets connections write what is pending (at most `grace`), closes them and joins the threads.
+    /// What all connections hold together.
+    pub fn memory(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
+    /// Stops accepting, lets connections write what is pending (at most `grace`), closes them and joins the threads. Blocks.
     pub fn stop(self, grace: Duration) {
         self.stop.cancel();
         for shard in &self.shards {
-            shard.mailbox.post(Envelope::Stop { grace });
+            shard.mailbox.blocking_send(Envelope::Stop { grace });
         }
         for shard in self.shards {
             shard.join();
@@ -101,10 +109,10 @@ fn bind(listen: &Listen) -> Result<(tokio::net::TcpListener, u8), Error> {
     Ok((listener, listen.role))
 }
 
-async fn accept<M: Send + 'static>(
+async fn accept(
     listener: tokio::net::TcpListener,
     role: u8,
-    doors: Vec<(Mailbox<M>, Arc<ShardStats>)>,
+    doors: Vec<(Mailbox, Arc<ShardStats>)>,
     stop: CancellationToken,
 ) {
     loop {
@@ -126,7 +134,9 @@ async fn accept<M: Send + 'static>(
             // Counted here, so that a burst spreads before the shards have woken up.
             stats.connections.fetch_add(1, Relaxed);
             stats::add(&stats.accepted, 1);
-            door.post(Envelope::Accept { stream, peer, role });
+            if !door.send(Envelope::Accept { stream, peer, role }).await {
+                return;
+            }
         }
     }
 }

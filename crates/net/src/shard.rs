@@ -11,16 +11,19 @@ use std::time::{Duration, Instant};
 
 use cometmq_wire::Frame;
 use cometmq_wire::frame::BadFrame;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::Error;
 use crate::conn::{self, Conn, ConnId};
+use crate::memory::{Memory, STALLED};
 use crate::stats::{self, ShardStats};
 
 /// Bytes that one read may bring, and the largest frame that needs no buffer of its own.
 pub(crate) const READ_BUFFER: usize = 256 * 1024;
 /// The longest time between two looks for idle connections.
 const SWEEP_EVERY_MAX: Duration = Duration::from_secs(5);
+/// Envelopes that wait for a shard: new connections (the accept loop waits when it is full) and notices to peers.
+const MAILBOX_MAX: usize = 4096;
 /// Output buffers kept for the next turn, and the capacity above which one is given back instead.
 const POOL_MAX: usize = 8;
 const POOL_CAPACITY_MAX: usize = 512 * 1024;
@@ -30,8 +33,6 @@ pub struct ShardId(pub usize);
 
 /// What runs on a shard. Nothing here may block.
 pub trait Service: 'static {
-    type Mail: Send + 'static;
-
     /// One turn: the frames that one read of `conn` brought, in order. Answers go to [`Conn::out`] now or later.
     /// Returns how many frames were taken; the rest comes again once the peer has read its answers.
     fn turn(&self, conn: &Rc<Conn>, frames: &[Result<Frame<'_>, BadFrame>]) -> usize;
@@ -41,66 +42,80 @@ pub trait Service: 'static {
     /// The connection is gone: nothing that is written to it arrives.
     fn closed(&self, _conn: &Rc<Conn>) {}
 
-    fn mail(&self, mail: Self::Mail);
+    /// [`Mailbox::wake`] was called, once or more, since the last time.
+    fn woken(&self) {}
 }
 
-pub(crate) enum Envelope<M> {
+pub(crate) enum Envelope {
     Accept {
         stream: std::net::TcpStream,
         peer: SocketAddr,
         role: u8,
     },
-    Mail(M),
     /// A whole frame for a connection of this shard; dropped when the connection is gone.
     Write {
         conn: ConnId,
         frame: Vec<u8>,
     },
+    Close(ConnId),
     Stop {
         grace: Duration,
     },
 }
 
-/// The way into a shard, from any thread. Senders bound what they post: a wake-up per armed queue, an answer per request.
-pub struct Mailbox<M> {
+/// The way into a shard, from any thread. Holds at most [`MAILBOX_MAX`] envelopes; wake-ups are one flag.
+#[derive(Clone)]
+pub struct Mailbox {
     shard: ShardId,
-    tx: mpsc::UnboundedSender<Envelope<M>>,
+    tx: mpsc::Sender<Envelope>,
+    wake: Arc<Notify>,
 }
 
-impl<M> Clone for Mailbox<M> {
-    fn clone(&self) -> Self {
-        Self { shard: self.shard, tx: self.tx.clone() }
-    }
-}
-
-impl<M> Mailbox<M> {
+impl Mailbox {
     pub fn shard(&self) -> ShardId {
         self.shard
     }
 
-    pub fn send(&self, mail: M) {
-        self.post(Envelope::Mail(mail));
+    /// Has [`Service::woken`] called on the shard, soon. What it is to look at must be in place before.
+    pub fn wake(&self) {
+        self.wake.notify_one();
     }
 
-    /// Writes a whole frame to a connection of this shard.
+    /// Writes a whole frame to a connection of this shard. Dropped when the shard is so far behind that its mailbox is
+    /// full: what a peer is told without having asked must not be what it relies on.
     pub fn write(&self, conn: ConnId, frame: Vec<u8>) {
         self.post(Envelope::Write { conn, frame });
     }
 
-    pub(crate) fn post(&self, envelope: Envelope<M>) {
+    pub fn close(&self, conn: ConnId) {
+        self.post(Envelope::Close(conn));
+    }
+
+    fn post(&self, envelope: Envelope) {
         // A shard that has stopped takes no mail; its connections are closed, so nobody waits for it.
-        let _ = self.tx.send(envelope);
+        if let Err(mpsc::error::TrySendError::Full(_)) = self.tx.try_send(envelope) {
+            tracing::warn!(shard = self.shard.0, limit = MAILBOX_MAX, "a shard's mailbox is full, a notice is dropped");
+        }
+    }
+
+    /// Waits for room. `false` = the shard has stopped.
+    pub(crate) async fn send(&self, envelope: Envelope) -> bool {
+        self.tx.send(envelope).await.is_ok()
+    }
+
+    pub(crate) fn blocking_send(&self, envelope: Envelope) {
+        let _ = self.tx.blocking_send(envelope);
     }
 }
 
 /// A running shard, seen from outside.
-pub(crate) struct Shard<M> {
-    pub(crate) mailbox: Mailbox<M>,
+pub(crate) struct Shard {
+    pub(crate) mailbox: Mailbox,
     pub(crate) stats: Arc<ShardStats>,
     thread: JoinHandle<()>,
 }
 
-impl<M> Shard<M> {
+impl Shard {
     pub(crate) fn join(self) {
         if self.thread.join().is_err() {
             tracing::error!(shard = self.mailbox.shard.0, "a shard thread panicked");
@@ -114,6 +129,7 @@ pub(crate) struct Local<S: Service> {
     pub(crate) stats: Arc<ShardStats>,
     pub(crate) read_buffer: RefCell<Box<[u8]>>,
     pub(crate) pool: RefCell<Vec<Vec<u8>>>,
+    pub(crate) memory: Arc<Memory>,
     conns: RefCell<Vec<Slot>>,
     free: RefCell<Vec<u32>>,
     id: ShardId,
@@ -145,7 +161,7 @@ impl<S: Service> Local<S> {
         });
         let entry = &mut conns[slot as usize];
         let id = ConnId { shard: self.id, slot, generation: entry.generation };
-        let conn = Rc::new(Conn::new(id, peer, local, role));
+        let conn = Rc::new(Conn::new(id, peer, local, role, self.memory.clone()));
         entry.conn = Some(conn.clone());
         conn
     }
@@ -169,10 +185,19 @@ impl<S: Service> Local<S> {
         self.conns.borrow().iter().filter_map(|s| s.conn.clone()).collect()
     }
 
-    /// Closes the connections without a whole frame in either direction for `idle_max`, as Java's server does.
+    /// Closes the connections without a whole frame in either direction for `idle_max`, as Java's server does, and those
+    /// that hold memory for too long while others wait for it.
     fn sweep(&self, idle_max: Duration) {
         let now = Instant::now();
+        let (requests, responses) = (self.memory.requests_press(), self.memory.responses.is_full());
+        let is_stalled = |since: Option<Instant>| since.is_some_and(|since| now.duration_since(since) > STALLED);
         for conn in self.all() {
+            if (requests && is_stalled(conn.unfinished.get())) || (responses && is_stalled(conn.unwritten.get())) {
+                tracing::warn!(peer = %conn.peer(), "others wait for the memory that it holds for {STALLED:?}, closing");
+                self.memory.stalled_closed.fetch_add(1, Relaxed);
+                conn.close();
+                continue;
+            }
             if now.duration_since(conn.active.get()) > idle_max {
                 tracing::debug!(peer = %conn.peer(), "idle for {idle_max:?}, closing");
                 stats::add(&self.stats.idle_closed, 1);
@@ -186,22 +211,24 @@ pub(crate) fn start<S, F>(
     name: &str,
     count: usize,
     idle_max: Duration,
+    memory: &Arc<Memory>,
     make: Arc<F>,
-) -> Result<Vec<Shard<S::Mail>>, Error>
+) -> Result<Vec<Shard>, Error>
 where
     S: Service,
-    F: Fn(ShardId, &[Mailbox<S::Mail>]) -> S + Send + Sync + 'static,
+    F: Fn(ShardId, &[Mailbox]) -> S + Send + Sync + 'static,
 {
     let (mailboxes, receivers): (Vec<_>, Vec<_>) = (0..count)
         .map(|i| {
-            let (tx, rx) = mpsc::unbounded_channel();
-            (Mailbox { shard: ShardId(i), tx }, rx)
+            let (tx, rx) = mpsc::channel(MAILBOX_MAX);
+            (Mailbox { shard: ShardId(i), tx, wake: Arc::default() }, rx)
         })
         .unzip();
     let mut shards = Vec::with_capacity(count);
     for (mailbox, rx) in mailboxes.iter().zip(receivers) {
         let stats = Arc::new(ShardStats::default());
         let (all, make, shard_stats, id) = (mailboxes.clone(), make.clone(), stats.clone(), mailbox.shard);
+        let (wake, memory) = (mailbox.wake.clone(), memory.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Spawn)?;
         let run = move || {
             let local_set = tokio::task::LocalSet::new();
@@ -211,12 +238,13 @@ where
                     stats: shard_stats,
                     read_buffer: RefCell::new(vec![0; READ_BUFFER].into_boxed_slice()),
                     pool: RefCell::default(),
+                    memory,
                     conns: RefCell::default(),
                     free: RefCell::default(),
                     id,
                 });
                 drop((make, all));
-                serve(local, rx, idle_max).await;
+                serve(local, rx, &wake, idle_max).await;
             }));
         };
         let thread = std::thread::Builder::new().name(format!("{name}-{}", id.0)).spawn(run).map_err(Error::Spawn)?;
@@ -225,11 +253,7 @@ where
     Ok(shards)
 }
 
-async fn serve<S: Service>(
-    local: Rc<Local<S>>,
-    mut rx: mpsc::UnboundedReceiver<Envelope<S::Mail>>,
-    idle_max: Duration,
-) {
+async fn serve<S: Service>(local: Rc<Local<S>>, mut rx: mpsc::Receiver<Envelope>, wake: &Notify, idle_max: Duration) {
     let every = (idle_max / 4).clamp(Duration::from_millis(100), SWEEP_EVERY_MAX);
     let mut sweep = tokio::time::interval(every);
     sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -237,19 +261,23 @@ async fn serve<S: Service>(
     loop {
         let envelope = tokio::select! {
             envelope = rx.recv() => envelope,
+            () = wake.notified() => {
+                local.service.woken();
+                continue;
+            }
             _ = sweep.tick() => {
                 local.sweep(idle_max);
                 continue;
             }
         };
         match envelope {
-            Some(Envelope::Mail(mail)) => local.service.mail(mail),
             Some(Envelope::Write { conn, frame }) => {
                 if let Some(conn) = local.find(conn) {
                     conn.out().extend_from_slice(&frame);
                     conn.flush();
                 }
             }
+            Some(Envelope::Close(conn)) => local.find(conn).iter().for_each(|conn| conn.close()),
             Some(Envelope::Accept { stream, peer, role }) => match conn::adopt(stream) {
                 Ok((stream, at)) => {
                     let conn = local.admit(peer, at, role);

@@ -3,6 +3,7 @@
 //! Method: a service that notes its connections and forwards what a request says to the connection that it names; four
 //! clients on two shards forward to each other.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -20,7 +21,7 @@ const LONG: Duration = Duration::from_secs(10);
 /// Request codes of the service.
 const FORWARD: i32 = 1;
 const PANIC: i32 = 2;
-/// Answered by the shard's mail, not in the turn.
+/// Answered when the shard is woken, not in the turn.
 const LATER: i32 = 3;
 
 /// Connections by the address of their peer. What was noted stays when the connection is gone.
@@ -28,8 +29,9 @@ type Book = Arc<Mutex<HashMap<SocketAddr, ConnId>>>;
 
 struct Post {
     book: Book,
-    mailboxes: Vec<Mailbox<(ConnId, i32)>>,
+    mailboxes: Vec<Mailbox>,
     shard: ShardId,
+    later: RefCell<Vec<(ConnId, i32)>>,
 }
 
 fn answer(opaque: i32, body: &[u8]) -> Vec<u8> {
@@ -39,8 +41,6 @@ fn answer(opaque: i32, body: &[u8]) -> Vec<u8> {
 }
 
 impl Service for Post {
-    type Mail = (ConnId, i32);
-
     fn opened(&self, conn: &Rc<Conn>) {
         self.book.lock().unwrap().insert(conn.peer(), conn.id());
     }
@@ -55,7 +55,10 @@ impl Service for Post {
                     self.mailboxes[id.shard.0].write(id, answer(opaque, frame.body));
                     conn.out().extend_from_slice(&answer(opaque, self.shard.0.to_string().as_bytes()));
                 }
-                LATER => self.mailboxes[self.shard.0].send((conn.id(), opaque)),
+                LATER => {
+                    self.later.borrow_mut().push((conn.id(), opaque));
+                    self.mailboxes[self.shard.0].wake();
+                }
                 PANIC => panic!("a bug in the service"),
                 other => unreachable!("{other}"),
             }
@@ -63,8 +66,10 @@ impl Service for Post {
         frames.len()
     }
 
-    fn mail(&self, (conn, opaque): (ConnId, i32)) {
-        self.mailboxes[self.shard.0].write(conn, answer(opaque, b"later"));
+    fn woken(&self) {
+        for (conn, opaque) in self.later.take() {
+            self.mailboxes[self.shard.0].write(conn, answer(opaque, b"later"));
+        }
     }
 }
 
@@ -113,7 +118,7 @@ impl Client {
 }
 
 struct Running {
-    server: Server<(ConnId, i32)>,
+    server: Server,
     book: Book,
     runtime: tokio::runtime::Runtime,
 }
@@ -123,7 +128,12 @@ fn start() -> Running {
     let book = Book::default();
     let listen = [Listen { addr: "127.0.0.1:0".parse().unwrap(), role: 0 }];
     let shared = book.clone();
-    let make = move |shard, all: &[Mailbox<_>]| Post { book: shared.clone(), mailboxes: all.to_vec(), shard };
+    let make = move |shard, all: &[Mailbox]| Post {
+        book: shared.clone(),
+        mailboxes: all.to_vec(),
+        shard,
+        later: RefCell::default(),
+    };
     let server = runtime.block_on(async { Server::start("post", &listen, 2, LONG, make) }).unwrap();
     Running { server, book, runtime }
 }

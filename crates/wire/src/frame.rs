@@ -70,6 +70,17 @@ pub fn decode(buf: &[u8], max: usize) -> Result<Decoded<'_>, FramingError> {
     Ok(Decoded::Frame { len, frame: frame.map_err(|error| BadFrame { opaque: header::find_opaque(header), error }) })
 }
 
+/// How an unfinished frame, of which the header is there, is to be answered: type, opaque, whether it is one-way. `None` = the
+/// header is not whole, or does not decode.
+pub fn head_of_unfinished(buf: &[u8]) -> Option<(SerializeType, i32, bool)> {
+    let (_, rest) = split_u32(buf)?;
+    let (mark, rest) = split_u32(rest)?;
+    let header = rest.get(..(mark & 0x00FF_FFFF) as usize)?;
+    let kind = SerializeType::from_byte((mark >> 24) as u8).ok()?;
+    let head = header::decode(kind, header).ok()?;
+    Some((kind, head.opaque, head.is_oneway()))
+}
+
 fn split_u32(buf: &[u8]) -> Option<(u32, &[u8])> {
     let (head, rest) = buf.split_first_chunk::<4>()?;
     Some((u32::from_be_bytes(*head), rest))

@@ -26,7 +26,25 @@ pub use write::inline;
 const ERROR_CHARS_MAX: usize = 240;
 /// Bodies above this must fit their type strictly: coercing builds a tree, up to 95 bytes of memory a byte of text. The
 /// clients that need it send heartbeats of a few KiB.
-const LENIENT_BYTES_MAX: usize = 1 << 20;
+const LENIENT_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of a request's body that is not a message's, and objects and lists in it. A small text becomes a large value: an empty
+/// object of two bytes a struct of up to 180 in a vector that doubles, or `{"":0}` a map with a node of 600. Within both
+/// limits no body takes more memory than the largest frame has bytes.
+pub const REQUEST_BYTES_MAX: usize = 1 << 20;
+pub const REQUEST_VALUES_MAX: usize = 16_384;
+
+/// Whether a request's body is within [`REQUEST_BYTES_MAX`] and [`REQUEST_VALUES_MAX`].
+pub fn check_request(body: &[u8]) -> Result<(), DecodeError> {
+    if body.len() > REQUEST_BYTES_MAX {
+        return Err(DecodeError::Body(format!("it has {} bytes, limit {REQUEST_BYTES_MAX}", body.len())));
+    }
+    let values = body.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
+    if values > REQUEST_VALUES_MAX {
+        return Err(DecodeError::Body(format!("it has {values} objects and lists, limit {REQUEST_VALUES_MAX}")));
+    }
+    Ok(())
+}
 
 /// Reads a body. An empty one is an error: where a body may be missing, the caller looks first.
 pub fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeError> {
