@@ -81,7 +81,7 @@ impl Server {
     pub fn stop(self, grace: Duration) {
         self.stop.cancel();
         for shard in &self.shards {
-            shard.mailbox.blocking_send(Envelope::Stop { grace });
+            shard.mailbox.stop(grace);
         }
         for shard in self.shards {
             shard.join();

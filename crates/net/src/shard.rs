@@ -4,8 +4,8 @@
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -58,9 +58,6 @@ pub(crate) enum Envelope {
         frame: Vec<u8>,
     },
     Close(ConnId),
-    Stop {
-        grace: Duration,
-    },
 }
 
 /// The way into a shard, from any thread. Holds at most [`MAILBOX_MAX`] envelopes; wake-ups are one flag.
@@ -69,6 +66,8 @@ pub struct Mailbox {
     shard: ShardId,
     tx: mpsc::Sender<Envelope>,
     wake: Arc<Notify>,
+    /// Set once, to the grace that connections get.
+    stop: Arc<OnceLock<Duration>>,
 }
 
 impl Mailbox {
@@ -103,8 +102,9 @@ impl Mailbox {
         self.tx.send(envelope).await.is_ok()
     }
 
-    pub(crate) fn blocking_send(&self, envelope: Envelope) {
-        let _ = self.tx.blocking_send(envelope);
+    pub(crate) fn stop(&self, grace: Duration) {
+        let _ = self.stop.set(grace);
+        self.wake();
     }
 }
 
@@ -221,14 +221,14 @@ where
     let (mailboxes, receivers): (Vec<_>, Vec<_>) = (0..count)
         .map(|i| {
             let (tx, rx) = mpsc::channel(MAILBOX_MAX);
-            (Mailbox { shard: ShardId(i), tx, wake: Arc::default() }, rx)
+            (Mailbox { shard: ShardId(i), tx, wake: Arc::default(), stop: Arc::default() }, rx)
         })
         .unzip();
     let mut shards = Vec::with_capacity(count);
     for (mailbox, rx) in mailboxes.iter().zip(receivers) {
         let stats = Arc::new(ShardStats::default());
         let (all, make, shard_stats, id) = (mailboxes.clone(), make.clone(), stats.clone(), mailbox.shard);
-        let (wake, memory) = (mailbox.wake.clone(), memory.clone());
+        let (own, memory) = (mailbox.clone(), memory.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Spawn)?;
         let run = move || {
             let local_set = tokio::task::LocalSet::new();
@@ -244,7 +244,7 @@ where
                     id,
                 });
                 drop((make, all));
-                serve(local, rx, &wake, idle_max).await;
+                serve(local, rx, own, idle_max).await;
             }));
         };
         let thread = std::thread::Builder::new().name(format!("{name}-{}", id.0)).spawn(run).map_err(Error::Spawn)?;
@@ -253,7 +253,7 @@ where
     Ok(shards)
 }
 
-async fn serve<S: Service>(local: Rc<Local<S>>, mut rx: mpsc::Receiver<Envelope>, wake: &Notify, idle_max: Duration) {
+async fn serve<S: Service>(local: Rc<Local<S>>, mut rx: mpsc::Receiver<Envelope>, own: Mailbox, idle_max: Duration) {
     let every = (idle_max / 4).clamp(Duration::from_millis(100), SWEEP_EVERY_MAX);
     let mut sweep = tokio::time::interval(every);
     sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -261,7 +261,10 @@ async fn serve<S: Service>(local: Rc<Local<S>>, mut rx: mpsc::Receiver<Envelope>
     loop {
         let envelope = tokio::select! {
             envelope = rx.recv() => envelope,
-            () = wake.notified() => {
+            () = own.wake.notified() => {
+                if let Some(grace) = own.stop.get() {
+                    return stop(&local, &open, *grace).await;
+                }
                 local.service.woken();
                 continue;
             }
@@ -294,17 +297,18 @@ async fn serve<S: Service>(local: Rc<Local<S>>, mut rx: mpsc::Receiver<Envelope>
                     local.stats.connections.fetch_sub(1, Relaxed);
                 }
             },
-            Some(Envelope::Stop { grace }) => {
-                for conn in local.all() {
-                    conn.close();
-                }
-                let end = Instant::now() + grace;
-                while open.get() > 0 && Instant::now() < end {
-                    tokio::time::sleep(Duration::from_millis(1)).await;
-                }
-                return;
-            }
             None => return,
         }
+    }
+}
+
+/// Closes all connections; they have `grace` to write what is pending.
+async fn stop<S: Service>(local: &Local<S>, open: &Cell<usize>, grace: Duration) {
+    for conn in local.all() {
+        conn.close();
+    }
+    let end = Instant::now() + grace;
+    while open.get() > 0 && Instant::now() < end {
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
