@@ -40,8 +40,8 @@ fn prepared(set: &[(&str, &str)]) -> (TestBroker, Peer) {
 fn a_delayed_message_arrives_after_its_level_and_says_where_it_was() {
     let (_broker, mut peer) = prepared(&[]);
     let timed = "DELAY\u{1}1\u{2}TIMER_DELAY_MS\u{1}60000\u{2}TIMER_DELAY_SEC\u{1}60\u{2}TIMER_DELIVER_MS\u{1}99\u{2}KEYS\u{1}k\u{2}";
-    peer.ok(&send("orders", 0, "later").field("i", timed));
     peer.ok(&send_with("orders", 0, "at once", "DELAY", "0"));
+    peer.ok(&send("orders", 0, "later").field("i", timed));
     peer.ok(&send_with("orders", 0, "at once too", "DELAY", "-1"));
     let body = arrives(&mut peer, "orders", 2);
     let later = Record::parse(&body).unwrap();
