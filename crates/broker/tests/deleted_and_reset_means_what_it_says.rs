@@ -3,7 +3,13 @@
 
 mod support;
 
-use cometmq_store::disk::Faulty;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use cometmq_store::disk::{Disk, Faulty};
+use cometmq_wire::body::{ConsumeStats, ConsumerOffsetTable};
+use cometmq_wire::json;
+use cometmq_wire::record::Record;
 use support::*;
 
 fn offset_of(peer: &mut Peer, group: &str, topic: &str) -> Option<i64> {
@@ -18,7 +24,7 @@ fn offset_of(peer: &mut Peer, group: &str, topic: &str) -> Option<i64> {
 fn filled(broker: &TestBroker, messages: usize) -> Peer {
     let mut peer = broker.connect();
     peer.ok(&create_topic("orders", 1, 6));
-    peer.ok(&Ask::new(200).body(r#"{"groupName":"billing"}"#));
+    peer.ok(&create_group("billing"));
     for i in 0..messages {
         peer.ok(&send("orders", 0, format!("m{i}")));
     }
@@ -28,6 +34,22 @@ fn filled(broker: &TestBroker, messages: usize) -> Peer {
 fn reset(timestamp: i64) -> Ask {
     let ask = Ask::new(222).field("topic", "orders").field("group", "billing").field("timestamp", timestamp);
     ask.field("isForce", true)
+}
+
+/// `config/consumerOffset.json` as it is on the disk.
+fn offsets_on_disk(disk: &dyn Disk) -> ConsumerOffsetTable {
+    json::from_slice(&disk.read_all(&Path::new(ROOT).join("config/consumerOffset.json")).unwrap()).unwrap()
+}
+
+fn create_group(name: &str) -> Ask {
+    Ask::new(200).body(format!(r#"{{"groupName":"{name}"}}"#))
+}
+
+/// How far a group is behind in a topic (208): offsets of broker and consumer, queue by queue.
+fn lag(peer: &mut Peer, group: &str, topic: &str) -> Vec<(i64, i64)> {
+    let got = peer.ok(&Ask::new(208).field("consumerGroup", group).field("topic", topic));
+    let stats: ConsumeStats = json::from_slice(&got.body).unwrap();
+    stats.offset_table.values().map(|at| (at.broker_offset, at.consumer_offset)).collect()
 }
 
 #[test]
@@ -67,6 +89,99 @@ fn a_deleted_group_keeps_or_loses_its_offsets_as_asked() {
     assert_eq!(offset_of(&mut peer, "billing", "orders"), Some(3));
     peer.ok(&Ask::new(207).field("groupName", "billing").field("cleanOffset", true));
     assert_eq!(offset_of(&mut peer, "billing", "orders"), None);
+}
+
+/// Case C33.
+#[test]
+fn a_group_deleted_with_its_offsets_starts_anew() {
+    let disk = Faulty::healthy();
+    let broker = TestBroker::start_in_memory(disk.clone(), &[]);
+    let mut peer = filled(&broker, 60);
+    peer.ok(&create_group("other"));
+    peer.ok(&commit("billing", "orders", 0, 50));
+    peer.ok(&commit("other", "orders", 0, 7));
+    peer.ok(&Ask::new(207).field("groupName", "billing").field("cleanOffset", true));
+    let table = offsets_on_disk(&disk);
+    assert_eq!(table.offset_table.keys().collect::<Vec<_>>(), ["orders@other"]);
+    assert_eq!(table.offset_table["orders@other"], [(0, 7)].into());
+    // The group again, from first.
+    peer.ok(&create_group("billing"));
+    assert_eq!(offset_of(&mut peer, "billing", "orders"), None);
+    assert_eq!(peer.ok(&committed("billing", "orders", 0)).num("offset"), 0);
+    drop(broker);
+    let broker = TestBroker::start_in_memory(disk.surviving_kill(), &[]);
+    assert_eq!(offset_of(&mut broker.connect(), "billing", "orders"), None, "after kill -9");
+    assert_eq!(offset_of(&mut broker.connect(), "other", "orders"), Some(7));
+}
+
+/// Case C34: nothing of a topic's first life counts in its second.
+#[test]
+fn a_topic_that_was_deleted_starts_anew() {
+    const RETRIES: [&str; 2] = ["%RETRY%billing_orders", "%RETRY%other_orders"];
+    let disk = Faulty::healthy();
+    // Java also keeps how far groups have pulled.
+    let file = Path::new(ROOT).join("config/consumerOffset.json");
+    disk.create_dirs(file.parent().unwrap()).unwrap();
+    let java = br#"{"offsetTable":{"orders@billing":{0:80}},"pullOffsetTable":{"orders@billing":{0:90}}}"#;
+    disk.open(&file, cometmq_store::disk::Open::Create).unwrap().write_all_at(java, 0).unwrap();
+    let broker = TestBroker::start_in_memory(disk.clone(), &[]);
+    assert_eq!(offsets_on_disk(&disk).pull_offset_table["orders@billing"], [(0, 90)].into());
+    let mut peer = filled(&broker, 100);
+    peer.ok(&create_group("other"));
+    peer.ok(&commit("other", "orders", 0, 3));
+    for name in RETRIES {
+        peer.ok(&create_topic(name, 1, 6));
+        peer.ok(&send(name, 0, "a retry of POP"));
+        peer.ok(&commit("billing", name, 0, 1));
+    }
+    assert_eq!(lag(&mut peer, "billing", "orders"), [(100, 80)]);
+    // A reset that no consumer has seen yet.
+    peer.ok(&reset(0).field("queueId", 0).field("offset", 85));
+    peer.ok(&Ask::new(215).field("topic", "orders"));
+    for name in RETRIES {
+        assert_eq!(peer.ask(&Ask::new(351).field("topic", name)).code, 17, "{name}");
+    }
+    let left = offsets_on_disk(&disk);
+    assert_eq!((left.offset_table.len(), left.pull_offset_table.len()), (0, 0), "{left:?}");
+
+    peer.ok(&create_topic("orders", 1, 6));
+    for n in 0..3i64 {
+        assert_eq!(peer.ok(&send("orders", 0, format!("new {n}"))).num("queueOffset"), n);
+    }
+    assert_eq!(lag(&mut peer, "billing", "orders"), [(3, 0)]);
+    assert_eq!(peer.ok(&committed("billing", "orders", 0)).num("offset"), 0);
+    let got = peer.ok(&pull("orders", 0, 0).field("consumerGroup", "billing"));
+    let bodies: Vec<_> = got.messages().into_iter().map(|(_, body)| body).collect();
+    assert_eq!(bodies, [b"new 0", b"new 1", b"new 2"], "the reset is gone, too");
+    peer.ok(&commit("billing", "orders", 0, 3));
+    assert_eq!(offset_of(&mut peer, "billing", "orders"), Some(3));
+    for name in RETRIES {
+        peer.ok(&create_topic(name, 1, 6));
+        assert_eq!(peer.ok(&max_offset(name, 0)).num("offset"), 0, "{name}");
+    }
+}
+
+/// Case C30: "now" leaves no lag, whether it is sent as −1 or as a time after the last message.
+#[test]
+fn a_reset_to_now_is_a_reset_to_the_end() {
+    let broker = TestBroker::start(&[]);
+    let mut peer = filled(&broker, 100);
+    peer.ok(&commit("billing", "orders", 0, 100));
+    let last = peer.ok(&pull("orders", 0, 99));
+    let last_ms = Record::parse(&last.body).unwrap().store_ms();
+    let now = || i64::try_from(UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
+    wait_until("later than the last message", || now() > last_ms);
+    for time in [now(), -1] {
+        for before in [100, 40] {
+            peer.ok(&reset(0).field("queueId", 0).field("offset", before));
+            peer.ok(&reset(time));
+            assert_eq!(offset_of(&mut peer, "billing", "orders"), Some(100), "{time}");
+            assert_eq!(lag(&mut peer, "billing", "orders"), [(100, 100)], "{time}");
+        }
+    }
+    // The time of the last message itself finds that message.
+    peer.ok(&reset(last_ms));
+    assert!(offset_of(&mut peer, "billing", "orders").unwrap() < 100);
 }
 
 #[test]

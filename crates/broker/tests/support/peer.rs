@@ -107,11 +107,22 @@ pub fn committed(group: &str, topic: &str, queue: i32) -> Ask {
 
 /// HEART_BEAT of a consumer that subscribes to all of one topic.
 pub fn heartbeat(client: &str, group: &str, topic: &str) -> Ask {
+    heartbeat_with(client, group, &[(topic, "*")])
+}
+
+/// HEART_BEAT of a consumer that subscribes to topics by tags.
+pub fn heartbeat_with(client: &str, group: &str, topics: &[(&str, &str)]) -> Ask {
+    let subscription = |(topic, tags): &(&str, &str)| {
+        format!(
+            r#"{{"topic":"{topic}","subString":"{tags}","tagsSet":[],"codeSet":[],"subVersion":1,
+            "expressionType":"TAG","classFilterMode":false}}"#
+        )
+    };
+    let subscriptions = topics.iter().map(subscription).collect::<Vec<_>>().join(",");
     let body = format!(
         r#"{{"clientID":"{client}","producerDataSet":[],"consumerDataSet":[{{"groupName":"{group}",
         "consumeType":"CONSUME_PASSIVELY","messageModel":"CLUSTERING","consumeFromWhere":"CONSUME_FROM_LAST_OFFSET",
-        "unitMode":false,"subscriptionDataSet":[{{"topic":"{topic}","subString":"*","tagsSet":[],"codeSet":[],
-        "subVersion":1,"expressionType":"TAG","classFilterMode":false}}]}}]}}"#
+        "unitMode":false,"subscriptionDataSet":[{subscriptions}]}}]}}"#
     );
     Ask::new(34).body(body)
 }
