@@ -21,7 +21,7 @@ pub enum StartFrom {
 }
 
 impl Client {
-    /// Asks the master of the queue's broker for an offset; `None` = QUERY_NOT_FOUND.
+    /// Asks the master of the queue's broker for an offset; `None` = QUERY_NOT_FOUND, or a negative offset.
     async fn ask_offset(
         &self,
         code: RequestCode,
@@ -35,7 +35,11 @@ impl Client {
         let answer = call.send(self, ext, &[], self.options().request_timeout).await?;
         match answer.code() {
             ResponseCode::SUCCESS if code == RequestCode::UPDATE_CONSUMER_OFFSET => Ok(None),
-            ResponseCode::SUCCESS => Ok(Some(call.decoded(OffsetAnswer::decode(&answer.ext()))?.offset)),
+            ResponseCode::SUCCESS => {
+                let offset = call.decoded(OffsetAnswer::decode(&answer.ext()))?.offset;
+                // Some brokers say −1 for "none": no queue begins there, and no pull may ask for it.
+                Ok(Some(offset).filter(|offset| *offset >= 0))
+            }
             ResponseCode::QUERY_NOT_FOUND if code == RequestCode::QUERY_CONSUMER_OFFSET => Ok(None),
             _ => Err(call.refused(&answer)),
         }
@@ -62,8 +66,7 @@ impl Client {
     /// QUERY_CONSUMER_OFFSET (14). Never takes 0 for "none", so that a group that starts from the last does not replay.
     pub(crate) async fn consumer_offset(&self, group: &str, queue: &MessageQueue) -> Result<Option<i64>, Error> {
         let header = QueryConsumerOffset::new(group.into(), queue.topic.as_str().into(), queue.queue_id, Some(false));
-        let found = self.ask_offset(RequestCode::QUERY_CONSUMER_OFFSET, queue, |w| header.write(w)).await?;
-        Ok(found.filter(|offset| *offset >= 0))
+        self.ask_offset(RequestCode::QUERY_CONSUMER_OFFSET, queue, |w| header.write(w)).await
     }
 
     /// UPDATE_CONSUMER_OFFSET (15), answered by the broker.

@@ -57,7 +57,7 @@ impl Puller {
     }
 
     /// Pulls up to `max` messages from `offset` on. With `suspend`, the broker holds the request for so long when there is
-    /// nothing yet.
+    /// nothing yet. A negative offset is an error.
     pub async fn pull(
         &self,
         queue: &MessageQueue,
@@ -67,6 +67,9 @@ impl Puller {
         expression: &SubExpression,
     ) -> Result<PullResult, Error> {
         expression.check()?;
+        if offset < 0 {
+            return Err(Error::Option { name: "offset", value: offset.to_string(), why: "expected 0 or more" });
+        }
         let sys_flag = SUBSCRIPTION | if suspend.is_some() { SUSPEND } else { 0 };
         let suspend = suspend.unwrap_or_default();
         let pull =
@@ -132,7 +135,7 @@ impl Pull<'_> {
         }
         Ok(PullResult {
             status,
-            next_offset: header.next_begin_offset,
+            next_offset: header.next_begin_offset.max(0),
             min_offset: header.min_offset,
             max_offset: header.max_offset,
             messages,

@@ -113,6 +113,31 @@ async fn an_offset_outside_of_the_queue_is_corrected() {
     client.shutdown().await;
 }
 
+/// Case C28: no answer of a broker makes a client pull at −1, or commit it.
+#[tokio::test]
+async fn an_offset_is_never_negative() {
+    for from in [StartFrom::First, StartFrom::Last, StartFrom::Timestamp(5)] {
+        let broker = broker(|request| match (request.code, request.field("queueOffset")) {
+            (RequestCode::QUERY_CONSUMER_OFFSET, _) => offset(-1),
+            (RequestCode::GET_MAX_OFFSET | RequestCode::SEARCH_OFFSET_BY_TIMESTAMP, _) => offset(-1),
+            (RequestCode::PULL_MESSAGE, _) => pulled(ResponseCode::PULL_OFFSET_MOVED, -1, Vec::new()),
+            _ => None,
+        })
+        .await;
+        let (client, _consumer) = consume(&broker, from).await;
+        fake::until(|| broker.seen(RequestCode::PULL_MESSAGE).len() > 2).await;
+        let pulls = broker.seen(RequestCode::PULL_MESSAGE);
+        assert!(pulls.iter().all(|p| p.field("queueOffset") == "0"), "{from:?}: {pulls:?}");
+        let commits = broker.seen(RequestCode::UPDATE_CONSUMER_OFFSET);
+        assert!(commits.iter().all(|c| c.field("commitOffset") == "0"), "{from:?}: {commits:?}");
+        let queue = cometmq_client::MessageQueue { broker_name: "a".into(), queue_id: 0, topic: "t".into() };
+        let puller = cometmq_client::Puller::new(&client, "g").unwrap();
+        let error = puller.pull(&queue, -1, 1, None, &SubExpression::All).await.unwrap_err();
+        assert_eq!(error.to_string(), "option offset = -1: expected 0 or more");
+        client.shutdown().await;
+    }
+}
+
 /// The broker filters by hash, and `BB` has that of `Aa`: it is not handed out, but counts as consumed.
 #[tokio::test]
 async fn what_was_consumed_is_committed_and_the_rest_is_not() {

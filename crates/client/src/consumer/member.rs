@@ -4,7 +4,7 @@
 //! is handed out any more → its offset is stored → it leaves the table. Java: `RebalanceImpl`, `RebalancePushImpl`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use cometmq_wire::body::{
@@ -36,8 +36,11 @@ pub(super) struct Member {
     /// Of the subscription: when it was made, epoch milliseconds.
     version: i64,
     table: Mutex<Table>,
+    /// The queues that there were when the member started: what others hold was sent later.
+    at_start: OnceLock<BTreeSet<MessageQueue>>,
     wake: Arc<Notify>,
     stop: CancellationToken,
+    begun: CancellationToken,
     ended: CancellationToken,
 }
 
@@ -61,14 +64,17 @@ impl Member {
         let wake = Arc::new(Notify::new());
         options.client.groups().add_consumer(data, wake.clone())?;
         let stop = options.client.stop_token();
-        Ok(Self { options, version, table: Mutex::default(), wake, stop, ended: CancellationToken::new() })
+        let (table, at_start) = (Mutex::default(), OnceLock::new());
+        let (begun, ended) = (CancellationToken::new(), CancellationToken::new());
+        Ok(Self { options, version, table, at_start, wake, stop, begun, ended })
     }
 
     /// Finds the brokers of the topics and tells them about us.
     pub(super) async fn announce(&self) -> Result<(), Error> {
+        let mut queues = BTreeSet::new();
         for topic in self.options.topics.keys() {
             match self.client().route(topic).await {
-                Ok(_) => {}
+                Ok(route) => queues.extend(route.subscribe_queues().iter().cloned()),
                 Err(Error::NoRoute { .. }) if names::is_retry_topic(topic) => {}
                 Err(error @ Error::NoRoute { .. }) => tracing::warn!(%error, "waiting for the topic"),
                 Err(error) => {
@@ -77,8 +83,29 @@ impl Member {
                 }
             }
         }
+        let _ = self.at_start.set(queues);
         self.client().heartbeat().await;
         Ok(())
+    }
+
+    /// Waits for the end of the first rebalance: it finds the start in every queue, so that what the caller sends then is
+    /// consumed. A broker that does not answer is not waited for.
+    pub(super) async fn has_begun(&self) {
+        let limit = self.client().options().request_timeout;
+        if tokio::time::timeout(limit, self.begun.cancelled()).await.is_err() {
+            tracing::warn!(group = self.options.group, "the brokers did not say within {limit:?} where to start");
+        }
+    }
+
+    /// Where a group without an offset begins in a queue. One that was not there when we started has what was sent since:
+    /// its end would pass over that, its beginning would repeat what a broker that was away still has.
+    fn start_from(&self, queue: &MessageQueue) -> StartFrom {
+        match self.options.from {
+            StartFrom::Last if self.at_start.get().is_some_and(|known| !known.contains(queue)) => {
+                StartFrom::Timestamp(self.version)
+            }
+            from => from,
+        }
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -134,7 +161,9 @@ impl Member {
     async fn rebalance_loop(self: &Arc<Self>, tx: &mpsc::Sender<Batch>) {
         loop {
             let began = Instant::now();
-            let interval = if self.rebalance(tx).await {
+            let is_balanced = self.rebalance(tx).await;
+            self.begun.cancel();
+            let interval = if is_balanced {
                 self.options.rebalance_interval
             } else {
                 UNBALANCED_INTERVAL.min(self.options.rebalance_interval)
@@ -203,7 +232,8 @@ impl Member {
             if self.table().contains_key(queue) {
                 continue;
             }
-            match self.client().start_offset(&self.options.group, queue, self.options.from).await {
+            let from = if names::is_retry_topic(topic) { self.options.from } else { self.start_from(queue) };
+            match self.client().start_offset(&self.options.group, queue, from).await {
                 Ok((offset, is_stored)) => self.take_over(queue, offset, is_stored, tx),
                 Err(error) => {
                     tracing::warn!(group = self.options.group, %error, "cannot find out where to start, again soon");

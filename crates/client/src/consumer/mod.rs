@@ -127,7 +127,7 @@ impl ConsumerBuilder {
     }
 
     /// Checks the options, joins the group and begins to pull. A topic that does not exist yet is waited for; a name server
-    /// that does not answer is an error.
+    /// that does not answer is an error. [`StartFrom::Last`] means: what is sent once this has returned.
     pub async fn start(self) -> Result<Consumer, Error> {
         self.check()?;
         if self.client.is_stopped() {
@@ -138,6 +138,7 @@ impl ConsumerBuilder {
         let consumer = Consumer { member: member.clone(), rx, batch: None, last: None };
         member.announce().await?;
         consumer.member.client().spawn(member.run(tx));
+        consumer.member.has_begun().await;
         Ok(consumer)
     }
 }
