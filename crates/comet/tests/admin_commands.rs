@@ -134,6 +134,43 @@ fn topics_are_created_changed_and_deleted() {
     assert!(server.admin(1, "topicRoute -t orders").contains("TOPIC_NOT_EXIST (17)"));
 }
 
+/// Cases C14, C15 and C19.
+#[test]
+fn names_that_no_topic_may_have() {
+    let server = Server::start();
+    let (longest, too_long) = ("t".repeat(127), "t".repeat(128));
+    let run = |code: i32, words: &[&str]| {
+        let output = server.run(words);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {}", text(&output.stdout));
+        if code == 1 { text(&output.stderr) } else { text(&output.stdout) }
+    };
+    let update = |code, name: &str| run(code, &["admin", "updateTopic", "-b", &server.broker, "-t", name]);
+    for name in [longest.as_str(), "ok%|-_9"] {
+        assert_has_line(&update(0, name), &format!("create topic to {} success.", server.broker));
+    }
+    let bad = [
+        (too_long.as_str(), "is longer than topic max length: 127"),
+        ("a.b", "The specified topic: a.b, contains illegal characters"),
+        ("a b", "The specified topic: a b, contains illegal characters"),
+        ("44334\u{2248}\u{2202}\u{e7}", "contains illegal characters"),
+        ("", "The specified topic is blank."),
+        (" ", "The specified topic is blank."),
+    ];
+    for (name, words) in bad {
+        let said = update(1, name);
+        assert!(said.contains(words), "'{said}' does not say '{words}'");
+    }
+    for name in ["SCHEDULE_TOPIC_XXXX", "TBW102", "RMQ_SYS_TRANS_HALF_TOPIC"] {
+        let before = server.json(0, &format!("topicRoute -t {name}"));
+        let words = format!("The topic[{name}] is conflict with system topic.");
+        assert!(update(1, name).contains(&words));
+        assert!(server.admin(1, &format!("deleteTopic -c DefaultCluster -t {name}")).contains(&words));
+        assert_eq!(server.json(0, &format!("topicRoute -t {name}")), before, "{name}");
+        let sent = server.run(&["produce", name, "--count", "1", "--size", "8"]);
+        assert!(text(&sent.stderr).contains(&format!("Sending message to topic[{name}] is forbidden.")));
+    }
+}
+
 #[test]
 fn ordered_topics_have_fixed_queue_counts() {
     let server = Server::start();
@@ -181,11 +218,17 @@ fn groups_are_moved() {
         (offsets, json["diffTotal"].as_i64().unwrap())
     };
     assert_eq!(progress("billing"), (vec![5, 5], 0));
+    // Case C30: of what is consumed nothing comes again.
+    server.admin(2, "resetOffsetByTime -g billing -t orders -s now");
+    assert_eq!(progress("billing"), (vec![5, 5], 0));
     let out = server.admin(0, "resetOffsetByTime -g billing -t orders -s 2026-01-01T00:00:00Z");
     assert_has_line(&out, RESET);
     assert_has_line(&out, "broker-a queue 0: 5 -> 0");
     assert_eq!(progress("billing"), (vec![0, 0], 10));
     server.admin(2, "resetOffsetByTime -g billing -t orders -s 0");
+    assert_has_line(&server.admin(0, "resetOffsetByTime -g billing -t orders -s now"), "broker-a queue 0: 0 -> 5");
+    assert_eq!(progress("billing"), (vec![5, 5], 0));
+    server.admin(0, "resetOffsetByTime -g billing -t orders -s 0");
     let out = server.admin(0, "skipAccumulatedMessage -g billing -t orders");
     assert_has_line(&out, RESET);
     assert_has_line(&out, "broker-a queue 1: 0 -> 5");
