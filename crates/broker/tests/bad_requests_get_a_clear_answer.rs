@@ -74,6 +74,7 @@ fn requests_that_nobody_can_serve() {
     broker.stop();
 }
 
+/// Also cases C01 and C07.
 #[test]
 fn sends_that_are_refused() {
     let broker = prepared(&[]);

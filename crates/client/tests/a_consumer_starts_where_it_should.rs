@@ -74,6 +74,7 @@ async fn consume(broker: &Fake, from: StartFrom) -> (Client, Consumer) {
     (client, consumer)
 }
 
+/// Case C27.
 #[tokio::test]
 async fn last_is_last_and_an_error_is_not_zero() {
     let tries = Arc::new(AtomicUsize::new(0));
