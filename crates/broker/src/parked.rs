@@ -9,7 +9,7 @@
 //! Java: `PullRequestHoldService`, `NotifyMessageArrivingListener`.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -26,7 +26,7 @@ use crate::error::Reject;
 use crate::pull::PullCall;
 use crate::shard::BrokerShard;
 
-/// Parked polls of all shards: at about 300 bytes each, 8 MB.
+/// Parked polls of all shards: at about 400 bytes each, 10 MB.
 const PARKED_MAX: usize = 25_000;
 
 pub(crate) struct Parked {
@@ -40,20 +40,22 @@ pub(crate) struct Parked {
 #[derive(Default)]
 struct Polls {
     by_id: HashMap<u64, (PullCall, Instant), RandomState>,
-    by_queue: HashMap<QueueRef, Vec<u64>, RandomState>,
-    by_conn: HashMap<ConnId, Vec<u64>, RandomState>,
+    /// In the order in which they came.
+    by_queue: HashMap<QueueRef, BTreeSet<u64>, RandomState>,
+    by_conn: HashMap<ConnId, BTreeSet<u64>, RandomState>,
     deadlines: BTreeMap<(Instant, u64), ()>,
     next_id: u64,
 }
 
 impl Polls {
-    fn insert(&mut self, call: PullCall, deadline: Instant) {
+    fn insert(&mut self, call: PullCall, deadline: Instant) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
-        self.by_queue.entry(call.queue.clone()).or_default().push(id);
-        self.by_conn.entry(call.asker.conn.id()).or_default().push(id);
+        self.by_queue.entry(call.queue.clone()).or_default().insert(id);
+        self.by_conn.entry(call.asker.conn.id()).or_default().insert(id);
         self.deadlines.insert((deadline, id), ());
         self.by_id.insert(id, (call, deadline));
+        id
     }
 
     fn remove(&mut self, id: u64) -> Option<(PullCall, Instant)> {
@@ -65,9 +67,9 @@ impl Polls {
     }
 }
 
-fn drop_id<K: std::hash::Hash + Eq>(table: &mut HashMap<K, Vec<u64>, RandomState>, key: &K, id: u64) {
+fn drop_id<K: std::hash::Hash + Eq>(table: &mut HashMap<K, BTreeSet<u64>, RandomState>, key: &K, id: u64) {
     if let Some(ids) = table.get_mut(key) {
-        ids.retain(|i| *i != id);
+        ids.remove(&id);
         if ids.is_empty() {
             table.remove(key);
         }
@@ -79,9 +81,9 @@ impl Parked {
         Self { polls: RefCell::default(), count, earlier: Notify::new() }
     }
 
-    fn insert(&self, call: PullCall, deadline: Instant) {
+    fn insert(&self, call: PullCall, deadline: Instant) -> u64 {
         self.count.fetch_add(1, Relaxed);
-        self.polls.borrow_mut().insert(call, deadline);
+        self.polls.borrow_mut().insert(call, deadline)
     }
 
     fn remove(&self, id: u64) -> Option<(PullCall, Instant)> {
@@ -117,28 +119,26 @@ impl BrokerShard {
         if first.is_none_or(|first| deadline < first) {
             self.parked.earlier.notify_one();
         }
-        self.parked.insert(call, deadline);
-        self.wake_queue(&queue);
+        let id = self.parked.insert(call, deadline);
+        self.look_until_settled(&queue, vec![id]);
     }
 
     /// Looks whether the polls of a queue can be answered; arms the queue while some remain.
     pub(crate) fn wake_queue(self: &Rc<Self>, queue: &QueueRef) {
-        loop {
+        let ids = self.parked.polls.borrow().by_queue.get(queue).map(|ids| ids.iter().copied().collect());
+        self.look_until_settled(queue, ids.unwrap_or_default());
+    }
+
+    /// Returns once each of these polls of a queue is answered or has looked as far as the armed queue goes.
+    fn look_until_settled(self: &Rc<Self>, queue: &QueueRef, mut ids: Vec<u64>) {
+        while !ids.is_empty() {
             queue.arm(self.id);
             let end = queue.end();
-            let ids = self.parked.polls.borrow().by_queue.get(queue).cloned().unwrap_or_default();
-            for id in ids {
-                self.look(id, end);
+            for id in &ids {
+                self.look(*id, end);
             }
-            let is_settled = {
-                let polls = self.parked.polls.borrow();
-                polls.by_queue.get(queue).is_none_or(|ids| {
-                    ids.iter().all(|id| polls.by_id.get(id).is_none_or(|(call, _)| call.offset >= queue.end()))
-                })
-            };
-            if is_settled {
-                return;
-            }
+            let polls = self.parked.polls.borrow();
+            ids.retain(|id| polls.by_id.get(id).is_some_and(|(call, _)| call.offset < queue.end()));
         }
     }
 
