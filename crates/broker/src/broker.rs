@@ -21,6 +21,7 @@ use cometmq_wire::message_id::UniqueIds;
 use tokio::sync::Notify;
 
 use crate::clients::{Changed, Clients};
+use crate::consumed::Consumed;
 use crate::delay::Delays;
 use crate::groups::Groups;
 use crate::heartbeat;
@@ -68,6 +69,7 @@ pub struct Broker {
     pub(crate) started_ms: i64,
     /// Messages handed out.
     pub(crate) pulled: AtomicU64,
+    pub(crate) consumed: Consumed,
     pub(crate) rates: Rates,
     /// Raised when the name servers should hear of the topics now.
     pub(crate) register: Notify,
@@ -120,6 +122,7 @@ impl Broker {
             delays,
             started_ms,
             pulled: AtomicU64::new(0),
+            consumed: Consumed::default(),
             rates: Rates::default(),
             register: Notify::new(),
             mailboxes: OnceLock::new(),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
+use std::time::Instant;
 
 use cometmq_wire::body::{
     ConsumeStats, ConsumerConnection, GetConsumerListByGroupResponseBody, LockBatchRequestBody, LockBatchResponseBody,
@@ -117,7 +118,7 @@ impl BrokerShard {
         Ok(asker.body(out, &json::to_vec(&body)))
     }
 
-    /// GET_CONSUME_STATS (208): how far a group is in the queues of its topics.
+    /// GET_CONSUME_STATS (208): how far a group is in the queues of its topics, and how many messages a second it takes.
     pub(crate) fn consume_stats(self: &Rc<Self>, asker: &Asker, frame: &Frame<'_>) -> Result<Step, Reject> {
         let header = ConsumeStatsRequest::decode(&frame.head.ext)?;
         let group = header.consumer_group.to_string();
@@ -167,6 +168,7 @@ impl Broker {
                 let (topic, broker_name) = (topic.name().to_string(), self.name.clone());
                 stats.offset_table.insert(MessageQueue { broker_name, queue_id, topic }, row);
             }
+            stats.consume_tps += self.consumed.rate(topic.name(), group, Instant::now());
         }
         Ok(stats)
     }

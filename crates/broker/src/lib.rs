@@ -25,6 +25,7 @@ mod send_back;
 mod delay;
 mod pull;
 mod parked;
+mod consumed;
 mod durability;
 mod queue_offsets;
 mod consumers;

@@ -38,7 +38,7 @@ pub(crate) struct PullCall {
     pub(crate) limits: Limits,
     pub(crate) filter: Filter,
     topic_sys_flag: i32,
-    group_sys_flag: i32,
+    group: Arc<SubscriptionGroupConfig>,
 }
 
 impl BrokerShard {
@@ -72,7 +72,7 @@ impl BrokerShard {
             limits,
             filter,
             topic_sys_flag: topic.config.topic_sys_flag,
-            group_sys_flag: group.group_sys_flag,
+            group,
         };
         let may_park = header.sys_flag & pull::SUSPEND != 0 && header.suspend_timeout_millis > 0 && !asker.oneway;
         let park_for = may_park.then(|| {
@@ -257,7 +257,7 @@ impl BrokerShard {
             read.end,
             None,
             Some(call.topic_sys_flag),
-            Some(call.group_sys_flag),
+            Some(call.group.group_sys_flag),
             None,
         );
         let mut out = call.asker.conn.out();
@@ -267,7 +267,11 @@ impl BrokerShard {
             answer = answer.body(record);
         }
         answer.finish();
-        self.broker.pulled.fetch_add(read.records.len() as u64, Ordering::Relaxed);
+        let messages = read.records.len() as u64;
+        if messages > 0 {
+            self.broker.pulled.fetch_add(messages, Ordering::Relaxed);
+            self.broker.consumed.count(call.queue.topic(), &call.group.group_name, messages);
+        }
     }
 }
 

@@ -143,6 +143,7 @@ async fn housekeeping(broker: Arc<Broker>, stop: CancellationToken) {
     loop {
         let now = broker.clock.now_ms();
         broker.rates.sample(now, broker.totals());
+        broker.consumed.sample(std::time::Instant::now());
         broker.queue_locks.expire(now);
         let changed = broker.clients.expire(now);
         broker.notify_changed(changed);
