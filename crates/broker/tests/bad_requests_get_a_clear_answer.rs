@@ -6,6 +6,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
+use cometmq_wire::record::BatchItem;
 use support::*;
 
 const SYSTEM_ERROR: i32 = 1;
@@ -81,6 +82,10 @@ fn sends_that_are_refused() {
     let property = |name: &str, value: &str| send_with("orders", 0, "x", name, value);
     let named = |name: &str| send(name, 0, "x");
     let long_value = "v".repeat(32_768);
+    let mut with_empty = Vec::new();
+    BatchItem { flag: 0, body: b"x", properties: "" }.encode(&mut with_empty);
+    BatchItem { flag: 0, body: b"", properties: "" }.encode(&mut with_empty);
+    let with_empty = send("orders", 0, with_empty).field("m", "true");
     check(
         &broker,
         &[
@@ -100,6 +105,7 @@ fn sends_that_are_refused() {
             ("half of a transaction", property("TRAN_MSG", "true"), NOT_SUPPORTED, "TRAN_MSG"),
             ("transaction by flag", send("orders", 0, "x").field("f", 4), NOT_SUPPORTED, "sysFlag"),
             ("light queue", property("INNER_MULTI_DISPATCH", "%LMQ%a"), NOT_SUPPORTED, "INNER_MULTI_DISPATCH"),
+            ("batch with an empty body", with_empty, MESSAGE_ILLEGAL, "message 1 of the batch has an empty body"),
             ("batch of nothing", send("orders", 0, "").field("m", "true"), MESSAGE_ILLEGAL, "msg body"),
             ("batch of rubbish", send("orders", 0, "12345").field("m", "true"), MESSAGE_ILLEGAL, "batch"),
         ],
