@@ -192,17 +192,14 @@ impl Store {
             inner.stats.slow_appends.fetch_add(1, Ordering::Relaxed);
         }
         match guarded {
-            Ok(Err(Error::DiskFull(why))) => {
-                inner.set_full(Some(why.clone()));
-                Err(Error::DiskFull(why))
-            }
+            Ok(Err(Error::DiskFull(why))) => Err(Error::DiskFull(inner.met_full(&why))),
             Ok(Err(error @ Error::Io { .. })) => {
                 inner.poison(error.to_string());
                 Err(error)
             }
             Ok(result) => {
-                if result.is_ok() && inner.was_full() {
-                    inner.set_full(None);
+                if result.is_ok() && inner.has_met_full() {
+                    inner.write_succeeded();
                 }
                 result
             }

@@ -18,7 +18,7 @@ use crate::store::{Inner, lock};
 pub(crate) fn spawn(inner: Arc<Inner>, checkpoint: Checkpoint) -> JoinHandle<()> {
     std::thread::Builder::new()
         .name("store-dispatch".to_string())
-        .spawn(move || Dispatcher { inner: &inner, java: checkpoint, last: Instant::now(), saved: (u64::MAX, 0) }.run())
+        .spawn(move || Dispatcher { inner: &inner, java: checkpoint, last: Instant::now(), saved: None }.run())
         .unwrap_or_else(|e| panic!("cannot start the dispatch thread: {e}"))
 }
 
@@ -27,7 +27,7 @@ struct Dispatcher<'a> {
     java: Checkpoint,
     last: Instant,
     /// Dispatched offset and length of all queue files at the last checkpoint.
-    saved: (u64, u64),
+    saved: Option<(u64, u64)>,
 }
 
 impl Dispatcher<'_> {
@@ -45,7 +45,7 @@ impl Dispatcher<'_> {
             match write_entries(inner).and_then(|()| self.checkpoint(store_ms, stopping && all_flushed)) {
                 Ok(()) if stopping && all_flushed => return,
                 Ok(()) => {}
-                Err(Error::DiskFull(why)) if !stopping => inner.set_full(Some(why)),
+                Err(Error::DiskFull(why)) if !stopping => drop(inner.met_full(&why)),
                 Err(error) => {
                     inner.poison(error.to_string());
                     return;
@@ -56,17 +56,16 @@ impl Dispatcher<'_> {
 
     fn checkpoint(&mut self, store_ms: i64, now: bool) -> Result<(), Error> {
         let inner = self.inner;
+        // No file is removed between listing what is to be synced and syncing it, nor taken out of the count before that
+        // is saved.
+        let _dispatching = lock(&inner.dispatching);
         let dispatched = inner.dispatched.load(Ordering::Acquire);
         let state = (dispatched, inner.files.bytes());
-        if state == self.saved || !(now || self.last.elapsed() >= inner.options.checkpoint_interval) {
+        if self.saved == Some(state) || !(now || self.last.elapsed() >= inner.options.checkpoint_interval) {
             return Ok(());
         }
         let durable = inner.durable.load(Ordering::Acquire);
-        {
-            // No topic is deleted between listing what is to be synced and syncing it.
-            let _dispatching = lock(&inner.dispatching);
-            inner.files.sync().at("sync", inner.files.dir())?;
-        }
+        inner.files.sync().at("sync", inner.files.dir())?;
         let after = Checkpoint {
             physic_ms: store_ms.max(self.java.physic_ms),
             logics_ms: store_ms.max(self.java.logics_ms),
@@ -77,7 +76,8 @@ impl Dispatcher<'_> {
         let own = OwnCheckpoint { dispatched, durable, queue_bytes: state.1 };
         own.write(inner.disk.as_ref(), root, &inner.options.own_dir(), &self.java, &after)?;
         self.java = after;
-        self.saved = state;
+        self.saved = Some(state);
+        *lock(&inner.saved) = state;
         self.last = Instant::now();
         Ok(())
     }

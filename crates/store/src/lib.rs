@@ -26,13 +26,15 @@ mod dispatch;
 mod checkpoint;
 mod recover;
 mod cut;
+mod space;
+mod expire;
 mod stats;
 mod retire;
 mod signal;
 
 pub use append::{Appended, Batch};
 pub use error::Error;
-pub use options::{FlushMode, Options};
+pub use options::{FlushMode, Options, Retention};
 pub use queue::QueueRef;
 pub use read::{Limits, QueueEntry, Read, Status, Wait};
 pub use search::Boundary;

@@ -183,6 +183,13 @@ impl Log {
         Ok(())
     }
 
+    /// Forgets the first file; what was opened stays readable.
+    pub(crate) fn drop_first(&self, base: u64) {
+        let mut segments = self.segments.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let rest = segments.iter().filter(|s| s.base != base).cloned().collect();
+        *segments = Arc::new(rest);
+    }
+
     /// Reads `buf.len()` bytes from `offset`, which must lie in one segment.
     pub(crate) fn read(&self, offset: u64, buf: &mut [u8], may_block: bool) -> std::io::Result<()> {
         let segment = self.segment_of(offset).ok_or_else(|| std::io::Error::from(std::io::ErrorKind::NotFound))?;
@@ -219,6 +226,23 @@ mod tests {
         log.prepare(110).unwrap();
         assert_eq!(log.roll(200).unwrap().base, 200);
         assert_eq!(bases(&log), [0, 100, 200]);
+    }
+
+    #[test]
+    fn a_file_that_is_deleted_stays_readable_to_who_has_it() {
+        let disk = Faulty::healthy();
+        let log = open(&disk, Some(100)).unwrap();
+        log.roll(0).unwrap().file.write_all_at(b"first", 0).unwrap();
+        log.roll(100).unwrap();
+        let readers = log.segments();
+        disk.remove(&readers[0].path).unwrap();
+        log.drop_first(0);
+        assert_eq!((bases(&log), log.start()), (vec![100], 100));
+        let mut bytes = [0; 5];
+        readers[0].file.read_at(&mut bytes, 0, true).unwrap();
+        assert_eq!(&bytes, b"first");
+        assert_eq!(log.read(0, &mut bytes, true).unwrap_err().kind(), std::io::ErrorKind::NotFound);
+        assert_eq!(bases(&open(&disk, None).unwrap()), [100]);
     }
 
     #[test]

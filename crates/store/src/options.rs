@@ -33,6 +33,73 @@ pub struct Options {
     pub tail_bytes: usize,
     /// `messageDelayLevel` in milliseconds, level 1 first: an entry of the delay topic carries its due time.
     pub delay_levels_ms: Vec<i64>,
+    pub retention: Retention,
+}
+
+/// When files of the log are deleted, and how full a disk may get. Used parts are whole percents.
+/// Java: `DefaultMessageStore.CleanCommitLogService`.
+#[derive(Debug, Clone)]
+pub struct Retention {
+    /// `fileReservedTime`: how long a file stays after it was last written.
+    pub reserved: Duration,
+    /// `deleteWhen`: hours of the day in which files that are older are deleted.
+    pub hours: Vec<u32>,
+    /// `deleteFileBatchMax`: files in one run.
+    pub batch_max: usize,
+    /// `deleteCommitLogFilesInterval`, `deleteConsumeQueueFilesInterval`: between two files.
+    pub pause: Duration,
+    pub queue_pause: Duration,
+    /// `diskMaxUsedSpaceRatio`: above it files that are older are deleted at any hour.
+    pub used_max: u32,
+    /// `diskSpaceCleanForciblyRatio`: above it files are deleted whatever their age, if `cleanFileForciblyEnable`.
+    pub used_forcibly: u32,
+    pub forcibly: bool,
+    /// `diskSpaceWarningLevelRatio`: above it writes are refused, until the disk is at `used_forcibly` again.
+    pub used_full: u32,
+    /// `diskFreeBytesMin`: with less than that writes are refused; see [`Retention::free_min_of`].
+    pub free_min: u64,
+    /// `cleanResourceInterval`: between two runs.
+    pub interval: Duration,
+    /// Before the first run, and before a used part counts. Java: 60 s.
+    pub first_after: Duration,
+    /// Between two looks at the disk.
+    pub space_interval: Duration,
+    /// The hour of the day, 0 to 23, at a time in epoch milliseconds.
+    pub hour_of: fn(i64) -> u32,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            reserved: Duration::from_secs(72 * 3600),
+            hours: vec![4],
+            batch_max: 10,
+            pause: Duration::from_millis(100),
+            queue_pause: Duration::from_millis(100),
+            used_max: 75,
+            used_forcibly: 85,
+            forcibly: true,
+            used_full: 90,
+            free_min: 256 << 20,
+            interval: Duration::from_secs(10),
+            first_after: Duration::from_secs(60),
+            space_interval: Duration::from_secs(1),
+            hour_of: local_hour,
+        }
+    }
+}
+
+impl Retention {
+    /// The least free bytes on a disk of `total` bytes: a small disk could never have the configured ones.
+    pub fn free_min_of(&self, total: u64) -> u64 {
+        self.free_min.min(total / 16)
+    }
+}
+
+/// In the time zone of the machine.
+fn local_hour(epoch_ms: i64) -> u32 {
+    let time = jiff::Timestamp::from_millisecond(epoch_ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    time.to_zoned_datetime(jiff::tz::TimeZone::system()).hour().unsigned_abs().into()
 }
 
 impl Options {
@@ -48,6 +115,7 @@ impl Options {
             checkpoint_interval: Duration::from_secs(5),
             tail_bytes: 16 << 20,
             delay_levels_ms: Vec::new(),
+            retention: Retention::default(),
         }
     }
 

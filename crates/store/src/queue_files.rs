@@ -5,8 +5,11 @@
 //! Threads  one writer (dispatch); readers open the same descriptors; at most `OPEN_MAX` are open
 //! Java     `ConsumeQueue`, `ConsumeQueueStore`
 
+mod expired;
+
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -37,6 +40,8 @@ struct OpenFiles {
     /// Written since the last [`QueueFiles::sync`], and directories that got a file.
     unsynced: HashSet<PathBuf>,
     new_in: HashSet<PathBuf>,
+    /// Expired and about to be removed; not counted in `bytes` any more.
+    doomed: HashSet<PathBuf>,
 }
 
 impl QueueFiles {
@@ -124,18 +129,23 @@ impl QueueFiles {
             Ok(entry.is_some_and(|e| e.is_written() && (e.is_filler() || e.log_end() <= log_end)))
         };
         let end = partition(low, high, valid).at("read", &dir)?;
+        Ok((self.first_live(topic, id, low..end, log_start).at("read", &dir)?, end))
+    }
+
+    /// The first of the entries `range` whose message lies at or behind `log_start`; the end of the range if none does.
+    pub(crate) fn first_live(&self, topic: &str, id: i32, range: Range<i64>, log_start: u64) -> io::Result<i64> {
         // A filler counts as what follows it: it stands before the first entry, or where a message was damaged.
         let before = |mut n: i64| -> io::Result<bool> {
-            while n < end && self.entry(topic, id, n)?.is_some_and(|e| e.is_filler()) {
+            while n < range.end && self.entry(topic, id, n)?.is_some_and(|e| e.is_filler()) {
                 n += 1;
             }
-            Ok(n == end || self.entry(topic, id, n)?.is_some_and(|e| e.log_at < log_start))
+            Ok(n == range.end || self.entry(topic, id, n)?.is_some_and(|e| e.log_at < log_start))
         };
-        let mut min = partition(low, end, before).at("read", &dir)?;
-        while min < end && self.entry(topic, id, min).at("read", &dir)?.is_some_and(|e| e.is_filler()) {
+        let mut min = partition(range.start, range.end, before)?;
+        while min < range.end && self.entry(topic, id, min)?.is_some_and(|e| e.is_filler()) {
             min += 1;
         }
-        Ok((min, end))
+        Ok(min)
     }
 
     fn place(&self, topic: &str, id: i32, n: i64) -> (PathBuf, u64) {
@@ -217,7 +227,10 @@ impl QueueFiles {
             let (path, at) = self.place(&queue.topic, queue.id, from);
             let file = self.file(&path, true)?;
             // Whenever the first entry is written: of an earlier attempt a crash may have kept the file and not the filler.
-            if at > 0 && from == queue.min.load(Ordering::Acquire) {
+            // What is before the first entry after all messages expired are the entries of those.
+            let is_first = at > 0 && from == queue.min.load(Ordering::Acquire);
+            let is_after = |e: Entry| e.is_written() && !e.is_filler();
+            if is_first && !self.entry(&queue.topic, queue.id, from - 1)?.is_some_and(is_after) {
                 file.write_all_at(&Entry::FILLER.to_bytes().repeat((at / ENTRY_BYTES) as usize), 0)?;
             }
             let room = ((self.file_bytes - at) / ENTRY_BYTES) as usize;
@@ -270,7 +283,9 @@ impl QueueFiles {
             for path in self.disk.list(&dir).at("list", &dir)?.into_iter().map(|e| dir.join(e.name)) {
                 let bytes = self.disk.open(&path, Open::Read).and_then(|f| f.size()).at("stat", &path)?;
                 self.disk.remove(&path).at("remove", &path)?;
-                self.bytes.fetch_sub(bytes.min(self.bytes()), Ordering::Relaxed);
+                if !lock(&self.open).doomed.remove(&path) {
+                    self.bytes.fetch_sub(bytes.min(self.bytes()), Ordering::Relaxed);
+                }
             }
             self.disk.remove_dir(&dir).at("remove", &dir)?;
         }

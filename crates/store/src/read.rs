@@ -138,6 +138,11 @@ impl Store {
         match self.0.entries(queue, from, to, wait, &mut entries) {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return answer(Status::Cold, from),
+            // Its file expired a moment ago.
+            Err(e) if e.kind() == io::ErrorKind::NotFound && from < queue.min() => {
+                let min = queue.min();
+                return Ok(Read { status: Status::BeforeStart, next: min, min, end, records: Vec::new() });
+            }
             Err(source) => return Err(self.0.queue_error(source)),
         }
         match choose(&entries) {
@@ -278,7 +283,8 @@ impl crate::store::Inner {
             Ok(()) => {}
             // The file is gone or shorter: the entries point at nothing.
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof) => {
-                self.damaged(run);
+                // Or they expired a moment ago.
+                self.damaged(run.iter().filter(|entry| entry.log_at >= self.log.start()));
                 return Ok(());
             }
             Err(e) => return Err(e),
@@ -291,13 +297,13 @@ impl crate::store::Inner {
             // A damaged record would end the batch in Java's client, and lose it the messages behind.
             match recover::check(&record, entry.log_at) {
                 Ok(whole) if whole.len() == record.len() => records.push(record),
-                _ => self.damaged(std::slice::from_ref(entry)),
+                _ => self.damaged(std::iter::once(entry)),
             }
         }
         Ok(())
     }
 
-    fn damaged(&self, entries: &[Entry]) {
+    fn damaged<'a>(&self, entries: impl Iterator<Item = &'a Entry>) {
         for entry in entries {
             self.stats.damaged.fetch_add(1, Ordering::Relaxed);
             tracing::error!(

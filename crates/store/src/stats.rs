@@ -19,12 +19,16 @@ pub struct StoreStats {
     pub tail_reads: AtomicU64,
     pub file_reads: AtomicU64,
     pub dispatched_entries: AtomicU64,
+    /// Looks for files to delete, and files deleted.
+    pub clean_runs: AtomicU64,
+    pub log_files_deleted: AtomicU64,
+    pub queue_files_deleted: AtomicU64,
     /// Records that did not read back as what their queue entry says.
     pub damaged: AtomicU64,
 }
 
 impl StoreStats {
-    pub fn rows(&self) -> [(&'static str, u64); 12] {
+    pub fn rows(&self) -> [(&'static str, u64); 15] {
         let v = |c: &AtomicU64| c.load(Relaxed);
         [
             ("records", v(&self.records)),
@@ -38,6 +42,9 @@ impl StoreStats {
             ("tailReads", v(&self.tail_reads)),
             ("fileReads", v(&self.file_reads)),
             ("dispatchedEntries", v(&self.dispatched_entries)),
+            ("cleanRuns", v(&self.clean_runs)),
+            ("logFilesDeleted", v(&self.log_files_deleted)),
+            ("queueFilesDeleted", v(&self.queue_files_deleted)),
             ("damagedRecords", v(&self.damaged)),
         ]
     }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -21,9 +21,10 @@ use crate::queue::{Queue, QueueRef};
 use crate::queue_files::QueueFiles;
 use crate::retire::Deleted;
 use crate::signal::Signal;
+use crate::space::Full;
 use crate::stats::StoreStats;
 use crate::tail::Tail;
-use crate::{Error, FlushMode, Options, dispatch, flush, recover};
+use crate::{Error, FlushMode, Options, dispatch, expire, flush, recover};
 
 /// A lock whose holder panicked is still a lock: the data behind it is checked where it matters (see `append`).
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -37,9 +38,6 @@ pub trait Wake: Send + Sync + 'static {
     /// The durable watermark moved. Only under SYNC_FLUSH.
     fn durable(&self);
 }
-
-/// Between two attempts to get space on a full disk.
-const FULL_RETRY: Duration = Duration::from_secs(1);
 
 pub struct Store(pub(crate) Arc<Inner>, Mutex<Threads>);
 
@@ -79,7 +77,12 @@ pub(crate) struct Inner {
     durable_signal: Signal,
     stopping: AtomicBool,
     poison: OnceLock<String>,
-    full: Mutex<Option<(Instant, String)>>,
+    pub(crate) full: Mutex<Full>,
+    /// Of our checkpoint on disk: dispatched offset, and bytes of all queue files.
+    pub(crate) saved: Mutex<(u64, u64)>,
+    pub(crate) clean_signal: Signal,
+    /// Runs that are left of an order to delete expired files.
+    pub(crate) ordered_runs: AtomicU32,
     pub(crate) stats: StoreStats,
 }
 
@@ -137,11 +140,18 @@ impl Store {
             stopping: AtomicBool::new(false),
             poison: OnceLock::new(),
             full: Mutex::default(),
+            saved: Mutex::new(own.as_ref().map_or((0, 0), |o| (o.dispatched, o.queue_bytes))),
+            clean_signal: Signal::default(),
+            ordered_runs: AtomicU32::new(0),
             stats: StoreStats::default(),
         });
         recover::run(&inner, crashed, own.as_ref(), &checkpoint)?;
         let threads = Threads {
-            running: vec![flush::spawn(inner.clone()), dispatch::spawn(inner.clone(), checkpoint)],
+            running: vec![
+                expire::spawn(inner.clone()),
+                flush::spawn(inner.clone()),
+                dispatch::spawn(inner.clone(), checkpoint),
+            ],
             lock: Some(held),
         };
         Ok(Self(inner, Mutex::new(threads)))
@@ -242,6 +252,7 @@ impl Store {
         }
         // The append lock once: whoever appends now is done, later ones see `stopping`.
         drop(lock(&self.0.head));
+        self.0.clean_signal.raise();
         self.0.flush_signal.raise();
         let running = std::mem::take(&mut lock(&self.1).running);
         for thread in running {
@@ -284,41 +295,49 @@ impl Inner {
         if self.is_stopping() {
             return Some(Error::Closed);
         }
-        let full = lock(&self.full);
-        full.as_ref().filter(|(at, _)| at.elapsed() < FULL_RETRY).map(|(_, why)| Error::DiskFull(why.clone()))
-    }
-
-    pub(crate) fn set_full(&self, why: Option<String>) {
-        let mut full = lock(&self.full);
-        match (&why, full.is_some()) {
-            (Some(why), false) => tracing::error!(why, "the disk is full: writes are refused until there is space"),
-            (None, true) => tracing::info!("there is space on the disk again: writes are accepted"),
-            _ => {}
-        }
-        *full = why.map(|why| (Instant::now(), why));
-    }
-
-    pub(crate) fn was_full(&self) -> bool {
-        lock(&self.full).is_some()
+        lock(&self.full).why().map(|why| Error::DiskFull(why.clone()))
     }
 
     pub(crate) fn queue(&self, topic: &str, id: i32) -> Result<QueueRef, Error> {
-        let find = |table: &HashMap<Arc<str>, HashMap<i32, QueueRef>>| table.get(topic)?.get(&id).cloned();
-        if let Some(queue) = find(&self.queues.read().unwrap_or_else(PoisonError::into_inner)) {
+        if let Some(queue) = self.find_queue(topic, id) {
             return Ok(queue);
         }
         // Loaded outside of the table's lock, but not while the topic is being deleted.
         let _deleted = lock(&self.deleted);
-        let log_end = self.written.load(Ordering::Acquire);
-        let (min, next) = self.files.range(topic, id, self.log.start(), log_end)?;
+        let (log_start, log_end) = (self.log.start(), self.written.load(Ordering::Acquire));
+        let (min, next) = self.files.range(topic, id, log_start, log_end)?;
         let mut table = self.queues.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(queue) = find(&table) {
-            return Ok(queue);
+        if let Some(queue) = table.get(topic).and_then(|queues| queues.get(&id)) {
+            return Ok(queue.clone());
         }
         let name = table.get_key_value(topic).map_or_else(|| Arc::from(topic), |(name, _)| name.clone());
         let queue = QueueRef(Arc::new(Queue::new(name.clone(), id, min, next)));
         table.entry(name).or_default().insert(id, queue.clone());
+        drop(table);
+        if self.log.start() != log_start {
+            // Files were deleted meanwhile, and whoever did it did not see this queue.
+            self.raise_min(&queue);
+        }
         Ok(queue)
+    }
+
+    /// The queue if it was loaded already.
+    pub(crate) fn find_queue(&self, topic: &str, id: i32) -> Option<QueueRef> {
+        let table = self.queues.read().unwrap_or_else(PoisonError::into_inner);
+        table.get(topic)?.get(&id).cloned()
+    }
+
+    pub(crate) fn loaded_queues(&self) -> Vec<QueueRef> {
+        let table = self.queues.read().unwrap_or_else(PoisonError::into_inner);
+        table.values().flat_map(|queues| queues.values().cloned()).collect()
+    }
+
+    /// Takes one queue out of the table.
+    pub(crate) fn take_queue(&self, queue: &QueueRef) {
+        let mut table = self.queues.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queues) = table.get_mut(queue.topic()) {
+            queues.remove(&queue.id());
+        }
     }
 
     /// Takes the queues of a topic out of the table.

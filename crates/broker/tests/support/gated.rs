@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 
-use cometmq_store::disk::{Disk, Entry, Faulty, File, Open};
+use cometmq_store::disk::{Disk, Entry, Faulty, File, Open, Space};
 
 use super::peer::LONG;
 
@@ -99,6 +99,10 @@ impl Disk for Gated {
         self.disk.sync_all(dir)
     }
 
+    fn space(&self, path: &Path) -> io::Result<Space> {
+        self.disk.space(path)
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
         self.disk.lock(path)
     }
@@ -115,6 +119,10 @@ impl File for GatedFile {
 
     fn size(&self) -> io::Result<u64> {
         self.file.size()
+    }
+
+    fn modified_ms(&self) -> io::Result<i64> {
+        self.file.modified_ms()
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

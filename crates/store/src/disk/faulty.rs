@@ -14,7 +14,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Disk, Entry, File, Open};
+use cometmq_base::Clock;
+
+use super::{Disk, Entry, File, Open, Space};
 
 const SECTOR: usize = 512;
 
@@ -37,6 +39,8 @@ struct State {
     capacity: Option<u64>,
     fail_sync: bool,
     cold: bool,
+    /// What files are stamped with; without one, 0.
+    clock: Option<Clock>,
     seed: u64,
 }
 
@@ -49,6 +53,7 @@ struct Inode {
     /// The length that was set since.
     set_len: Option<usize>,
     allocated: u64,
+    modified_ms: i64,
 }
 
 struct FaultyFile {
@@ -84,6 +89,11 @@ impl Faulty {
 
     pub fn fail_syncs(&self, fail: bool) {
         self.state().fail_sync = fail;
+    }
+
+    /// From now on writes stamp their file with the time of `clock`.
+    pub fn set_clock(&self, clock: Clock) {
+        self.state().clock = Some(clock);
     }
 
     /// Reads that may not block find nothing in memory.
@@ -134,6 +144,10 @@ impl State {
         let lost = self.lose_power_at.is_some_and(|at| self.ops >= at);
         self.ops += 1;
         if lost { Err(io::Error::other("power lost")) } else { Ok(()) }
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.clock.as_ref().map_or(0, Clock::now_ms)
     }
 
     fn check_capacity(&self, inode: usize, end: u64) -> io::Result<()> {
@@ -189,7 +203,9 @@ impl Disk for Faulty {
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
         state.op()?;
-        state.names.remove(path).map(|_| ()).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+        let inode = state.names.remove(path).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        state.files[inode].allocated = 0;
+        Ok(())
     }
 
     fn remove_dir(&self, dir: &Path) -> io::Result<()> {
@@ -203,7 +219,9 @@ impl Disk for Faulty {
         let mut state = self.state();
         state.op()?;
         let inode = state.names.remove(from).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-        state.names.insert(to.to_path_buf(), inode);
+        if let Some(replaced) = state.names.insert(to.to_path_buf(), inode) {
+            state.files[replaced].allocated = 0;
+        }
         Ok(())
     }
 
@@ -236,6 +254,17 @@ impl Disk for Faulty {
         Ok(())
     }
 
+    /// A disk without a capacity has a pebibyte.
+    fn space(&self, path: &Path) -> io::Result<Space> {
+        let state = self.state();
+        if !state.dirs.contains(path) && !state.names.contains_key(path) {
+            return Err(io::Error::from(io::ErrorKind::NotFound));
+        }
+        let total = state.capacity.unwrap_or(1 << 50);
+        let used = state.files.iter().map(|f| f.allocated).sum::<u64>().min(total);
+        Ok(Space { total, used, free: total - used })
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
         struct Held(Faulty, PathBuf);
         impl Drop for Held {
@@ -266,7 +295,9 @@ impl File for FaultyFile {
         state.op()?;
         let (at, end) = (at as usize, at as usize + bytes.len());
         state.check_capacity(self.inode, end as u64)?;
+        let now_ms = state.now_ms();
         let file = &mut state.files[self.inode];
+        file.modified_ms = now_ms;
         file.allocated = file.allocated.max(end as u64);
         if file.now.len() < end {
             file.now.resize(end, 0);
@@ -280,10 +311,16 @@ impl File for FaultyFile {
         Ok(self.disk.state().files[self.inode].now.len() as u64)
     }
 
+    fn modified_ms(&self) -> io::Result<i64> {
+        Ok(self.disk.state().files[self.inode].modified_ms)
+    }
+
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.disk.state();
         state.op()?;
+        let now_ms = state.now_ms();
         let file = &mut state.files[self.inode];
+        file.modified_ms = now_ms;
         file.now.resize(len as usize, 0);
         file.set_len = Some(len as usize);
         Ok(())

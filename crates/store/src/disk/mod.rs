@@ -27,6 +27,23 @@ pub struct Entry {
     pub is_dir: bool,
 }
 
+/// The room of a file system, in bytes. Java: `UtilAll.getDiskPartitionSpaceUsedPercent`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    pub total: u64,
+    pub used: u64,
+    /// What this process may still use; less than `total - used` where some is kept for root.
+    pub free: u64,
+}
+
+impl Space {
+    /// The used part of what this process can use, rounded up, as Java does.
+    pub fn used_percent(&self) -> u32 {
+        let all = u128::from(self.used) + u128::from(self.free);
+        if all == 0 { 100 } else { (u128::from(self.used) * 100).div_ceil(all) as u32 }
+    }
+}
+
 pub trait Disk: Send + Sync + 'static {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>>;
     /// The entries of a directory, in no order; a missing directory is `NotFound`.
@@ -41,6 +58,8 @@ pub trait Disk: Send + Sync + 'static {
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     /// Makes everything of the file system that `dir` lies on durable.
     fn sync_all(&self, dir: &Path) -> io::Result<()>;
+    /// The room of the file system that `path`, which exists, lies on.
+    fn space(&self, path: &Path) -> io::Result<Space>;
     /// Takes the exclusive lock of a store: byte 0 of the file, as Java's `FileChannel.tryLock(0, 1)`.
     /// `None` = somebody else holds it. Held until the value is dropped.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>>;
@@ -77,10 +96,37 @@ pub trait File: Send + Sync {
     fn read_at(&self, buf: &mut [u8], at: u64, may_block: bool) -> io::Result<usize>;
     fn write_all_at(&self, bytes: &[u8], at: u64) -> io::Result<()>;
     fn size(&self) -> io::Result<u64>;
+    /// When it was last written, epoch milliseconds.
+    fn modified_ms(&self) -> io::Result<i64>;
     fn set_len(&self, len: u64) -> io::Result<()>;
     /// Reserves blocks, so that a later write cannot meet a full disk. The length stays.
     fn allocate(&self, at: u64, len: u64) -> io::Result<()>;
     fn sync_data(&self) -> io::Result<()>;
     /// Where data follows at or behind `at`; `None` = only holes up to the end.
     fn next_data(&self, at: u64) -> io::Result<Option<u64>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_used_part_is_a_whole_percent_rounded_up() {
+        let percent = |used, free| Space { total: 0, used, free }.used_percent();
+        assert_eq!([percent(0, 10), percent(1, 999), percent(90, 10), percent(9001, 999)], [0, 1, 90, 91]);
+        assert_eq!((percent(0, 0), percent(u64::MAX, u64::MAX)), (100, 50));
+    }
+
+    #[test]
+    fn a_real_disk_says_its_room_and_the_time_of_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let space = Real.space(dir.path()).unwrap();
+        assert!(space.total >= space.used + space.free && space.used > 0 && space.used_percent() <= 100, "{space:?}");
+        let path = dir.path().join("f");
+        let file = Real.open(&path, Open::Create).unwrap();
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_millis(1_700_000_000_123);
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+        assert_eq!(file.modified_ms().unwrap(), 1_700_000_000_123);
+        assert!(Real.space(&dir.path().join("nothing")).is_err());
+    }
 }

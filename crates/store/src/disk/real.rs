@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
 
-use super::{Disk, Entry, File, Open};
+use super::{Disk, Entry, File, Open, Space};
 
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Real;
@@ -64,6 +64,13 @@ impl Disk for Real {
 
     fn sync_all(&self, dir: &Path) -> io::Result<()> {
         Ok(rustix::fs::syncfs(fs::File::open(dir)?)?)
+    }
+
+    fn space(&self, path: &Path) -> io::Result<Space> {
+        let stat = rustix::fs::statvfs(path)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
+        let used = stat.f_blocks.saturating_sub(stat.f_bfree);
+        Ok(Space { total: bytes(stat.f_blocks), used: bytes(used), free: bytes(stat.f_bavail) })
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
@@ -128,6 +135,11 @@ impl File for RealFile {
 
     fn size(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
+    }
+
+    fn modified_ms(&self) -> io::Result<i64> {
+        let since = self.0.metadata()?.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Ok(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use cometmq_base::Clock;
 use cometmq_store::disk::{Disk, Faulty};
-use cometmq_store::{Appended, Batch, Error, FlushMode, Limits, Options, QueueRef, Read, Status, Store, Wait};
+use cometmq_store::{
+    Appended, Batch, Error, FlushMode, Limits, Options, QueueRef, Read, Retention, Status, Store, Wait,
+};
 use cometmq_wire::record::{Draft, Record};
 
 /// Where the store lies on a disk in memory.
@@ -40,6 +42,40 @@ pub fn open(disk: &Faulty, flush: FlushMode) -> Result<Store, Error> {
 
 pub fn open_at(root: impl AsRef<Path>, flush: FlushMode) -> Result<Store, Error> {
     Store::open(options(root, flush), Arc::new(cometmq_store::disk::Real), Clock::System)
+}
+
+/// An hour, for clocks and files.
+pub const HOUR: Duration = Duration::from_secs(3600);
+
+/// Files that were not written for an hour expire at 04:00 UTC; runs follow each other closely.
+pub fn retention() -> Retention {
+    Retention {
+        reserved: HOUR,
+        hours: vec![4],
+        batch_max: usize::MAX,
+        pause: Duration::ZERO,
+        queue_pause: Duration::ZERO,
+        free_min: 0,
+        interval: Duration::from_millis(1),
+        first_after: Duration::ZERO,
+        space_interval: Duration::from_millis(2),
+        hour_of: |ms| (ms / 3_600_000 % 24) as u32,
+        ..Retention::default()
+    }
+}
+
+/// A store whose files are stamped by `clock`.
+pub fn open_keeping(disk: &Faulty, retention: Retention, clock: &Clock) -> Result<Store, Error> {
+    disk.set_clock(clock.clone());
+    let options = Options { retention, ..options(ROOT, FlushMode::Async) };
+    Store::open(options, Arc::new(disk.clone()), clock.clone())
+}
+
+/// Waits for two whole runs of the cleaning: what it would delete is gone.
+pub fn cleaned(store: &Store) {
+    let runs = || store.stats().clean_runs.load(std::sync::atomic::Ordering::Acquire);
+    let before = runs();
+    wait_until("cleaned", || runs() >= before + 2);
 }
 
 pub fn draft<'a>(topic: &'a str, body: &'a [u8], properties: &'a str) -> Draft<'a> {

@@ -16,6 +16,7 @@ impl Faulty {
             kept_names: state.kept_names.clone(),
             dirs: state.dirs.clone(),
             seed: state.seed,
+            clock: state.clock.clone(),
             ..State::default()
         };
         Self { state: Arc::new(Mutex::new(kept)) }
@@ -32,6 +33,7 @@ impl Faulty {
         }
         state.keep_names(&mut kept);
         kept.seed = state.seed;
+        kept.clock = state.clock.clone();
         Self { state: Arc::new(Mutex::new(kept)) }
     }
 }
