@@ -20,6 +20,7 @@ use cometmq_store::{FlushMode, Store};
 use cometmq_wire::message_id::UniqueIds;
 use tokio::sync::Notify;
 
+use crate::cleaning;
 use crate::clients::{Changed, Clients};
 use crate::consumed::Consumed;
 use crate::delay::Delays;
@@ -185,6 +186,7 @@ fn store_options(config: &Config) -> Result<cometmq_store::Options, OpenError> {
     options.flush_interval = ms("flushIntervalCommitLog");
     options.dispatch_interval = ms("flushIntervalConsumeQueue");
     options.flush = if config.str("flushDiskType") == "SYNC_FLUSH" { FlushMode::Sync } else { FlushMode::Async };
+    options.retention = cleaning::retention(config)?;
     options.delay_levels_ms = delay_levels(config.str("messageDelayLevel")).ok_or_else(|| {
         OpenError::config(config, "messageDelayLevel", "expected numbers with s, m, h or d, by spaces")
     })?;

@@ -67,7 +67,7 @@ impl Broker {
     }
 }
 
-async fn blocking(work: impl FnOnce() -> Result<(), Reject> + Send + 'static) -> Result<(), Reject> {
+pub(crate) async fn blocking(work: impl FnOnce() -> Result<(), Reject> + Send + 'static) -> Result<(), Reject> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|e| Reject::new(ResponseCode::SYSTEM_ERROR, format!("a bug: {e}")))?
 }

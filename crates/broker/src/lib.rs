@@ -32,6 +32,7 @@ mod consumers;
 mod heartbeat;
 mod admin;
 mod deletion;
+mod cleaning;
 mod reset;
 mod listing;
 mod runtime;

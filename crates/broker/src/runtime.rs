@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
+use cometmq_store::disk::Space;
 use cometmq_wire::body::KVTable;
 use cometmq_wire::{json, version};
 
@@ -75,9 +76,13 @@ impl Broker {
         put("dispatchBehindBytes", (end - self.store.dispatched().min(end)).to_string());
         put("dispatchMaxBuffer", "0".to_string());
         put("remainHowManyDataToFlush", format!("{} B", end - self.store.durable().min(end)));
-        if let Some((ratio, capacity)) = disk_use(self.store.log_dir()) {
-            put("commitLogDiskRatio", format!("{ratio:.4}"));
-            put("consumeQueueDiskRatio", format!("{ratio:.4}"));
+        if let Ok([log, queues]) = self.store.spaces() {
+            let ratio = |space: &Space| format!("{:?}", f64::from(space.used_percent()) / 100.0);
+            put("commitLogDiskRatio", ratio(&log));
+            put(&format!("commitLogDiskRatio_{}", self.store.log_dir().display()), ratio(&log));
+            put("consumeQueueDiskRatio", ratio(&queues));
+            let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+            let capacity = format!("Total : {:.1} GiB, Free : {:.1} GiB.", gib(log.total), gib(log.free));
             put("commitLogDirCapacity", capacity);
         }
         // There are no thread pools: requests wait in socket buffers only.
@@ -132,17 +137,6 @@ impl BrokerShard {
             Ok(After::Answered)
         })))
     }
-}
-
-/// Used part of the file system, and Java's sentence about it.
-fn disk_use(dir: &std::path::Path) -> Option<(f64, String)> {
-    let stat = rustix::fs::statvfs(dir).ok()?;
-    let total = stat.f_blocks * stat.f_frsize;
-    let free = stat.f_bavail * stat.f_frsize;
-    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-    let used = stat.f_blocks.saturating_sub(stat.f_bfree) as f64;
-    let ratio = used / (used + stat.f_bavail as f64);
-    Some((ratio, format!("Total : {:.1} GiB, Free : {:.1} GiB.", gib(total), gib(free))))
 }
 
 /// Java: `StoreStatsService.getFormatRuntime`.

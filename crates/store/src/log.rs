@@ -15,8 +15,9 @@ use crate::error::IoContext;
 use crate::store::lock;
 
 pub(crate) const SEGMENT_BYTES_DEFAULT: u64 = 1 << 30;
-/// Blocks are reserved in steps of this many bytes.
+/// Blocks are reserved in steps of this many bytes; on a disk that has not so many, in small ones.
 const WINDOW: u64 = 64 << 20;
+const WINDOW_SMALL: u64 = 1 << 20;
 
 pub(crate) struct Segment {
     pub(crate) base: u64,
@@ -37,9 +38,13 @@ impl Segment {
         if upto <= have {
             return Ok(());
         }
-        let target = upto.next_multiple_of(WINDOW).min(self.bytes);
-        self.file.allocate(have, target - have).at("allocate", &self.path)?;
-        self.allocated.store(target, Ordering::Relaxed);
+        let target = |window| upto.next_multiple_of(window).min(self.bytes);
+        let reserve = |upto| self.file.allocate(have, upto - have).at("allocate", &self.path).map(|()| upto);
+        let reserved = match reserve(target(WINDOW)) {
+            Err(Error::DiskFull(_)) if target(WINDOW_SMALL) < target(WINDOW) => reserve(target(WINDOW_SMALL))?,
+            other => other?,
+        };
+        self.allocated.store(reserved, Ordering::Relaxed);
         Ok(())
     }
 }

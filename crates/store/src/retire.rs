@@ -50,18 +50,35 @@ impl Deleted {
 impl Store {
     /// Deletes the queues of a topic. Its messages are not readable any more; a topic of the same name starts at offset 0.
     pub fn delete_topic(&self, topic: &str) -> Result<(), Error> {
-        self.0.delete_topic(topic)
+        self.delete_topic_unless(topic, &|| false).map(|_| ())
+    }
+
+    /// As [`Store::delete_topic`], unless the topic turns out to be wanted; no message is appended between that answer and
+    /// the deletion. Returns whether it was deleted.
+    pub fn delete_topic_unless(&self, topic: &str, is_wanted: &dyn Fn() -> bool) -> Result<bool, Error> {
+        self.0.delete_topic(topic, is_wanted)
+    }
+
+    /// The topics that have files of queues. Reads directories.
+    pub fn queue_topics(&self) -> Result<Vec<String>, Error> {
+        let mut topics: Vec<String> = self.0.files.queues()?.into_iter().map(|(topic, _)| topic).collect();
+        topics.sort();
+        topics.dedup();
+        Ok(topics)
     }
 }
 
 impl Inner {
-    fn delete_topic(&self, topic: &str) -> Result<(), Error> {
+    fn delete_topic(&self, topic: &str, is_wanted: &dyn Fn() -> bool) -> Result<bool, Error> {
         let own_dir = self.options.own_dir();
         // One deletion at a time; new queues of the topic are made only after it.
         let mut deleted = lock(&self.deleted);
         {
             // Under the append lock: what is appended later gets an offset at or behind `at`, into queues that are not retired.
             let head = lock(&self.head);
+            if is_wanted() {
+                return Ok(false);
+            }
             deleted.0.insert(topic.to_string(), head.at);
             for queue in self.take_queues(topic) {
                 queue.0.retired.store(true, Ordering::Release);
@@ -70,7 +87,8 @@ impl Inner {
         }
         deleted.write(self.disk.as_ref(), &own_dir)?;
         let _dispatching = lock(&self.dispatching);
-        self.files.delete_topic(topic)
+        self.files.delete_topic(topic)?;
+        Ok(true)
     }
 }
 

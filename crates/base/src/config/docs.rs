@@ -15,7 +15,7 @@ and, while running, by `mqadmin updateBrokerConfig` and `updateNamesrvConfig`. A
 warning; a value that is not of the key's type or range is refused.
 
 - A broker knows the keys of `BrokerConfig`, `MessageStoreConfig`, `NettyServerConfig`, `NettyClientConfig` and
-  `AuthConfig`; a name server those of `NamesrvConfig` and `NettyServerConfig`. Of two keys with one name, the earlier
+  `AuthConfig`, and those that are only ours (`CometMQ`, below); a name server those of `NamesrvConfig` and `NettyServerConfig`. Of two keys with one name, the earlier
   counts.
 - **Effect**: *hot* keys work at once, *restart* keys at the next start. A dash means that the key is accepted and shown,
   but nothing reads it yet; the server warns when such a key is set to something else than its default.

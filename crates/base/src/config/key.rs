@@ -37,6 +37,8 @@ pub enum Section {
     Controller,
     Proxy,
     TieredStore,
+    /// Of no Java class.
+    Own,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,9 +85,14 @@ impl Role {
     /// The sections whose keys the role reads; of two keys with one name, the earlier section's counts.
     pub fn sections(self) -> &'static [Section] {
         match self {
-            Role::Broker => {
-                &[Section::Broker, Section::MessageStore, Section::NettyServer, Section::NettyClient, Section::Auth]
-            }
+            Role::Broker => &[
+                Section::Broker,
+                Section::MessageStore,
+                Section::NettyServer,
+                Section::NettyClient,
+                Section::Auth,
+                Section::Own,
+            ],
             Role::NameServer => &[Section::Namesrv, Section::NettyServer],
         }
     }
@@ -100,7 +107,7 @@ impl Role {
 }
 
 impl Section {
-    pub const ALL: [Section; 9] = [
+    pub const ALL: [Section; 10] = [
         Section::Broker,
         Section::MessageStore,
         Section::NettyServer,
@@ -110,6 +117,7 @@ impl Section {
         Section::Controller,
         Section::Proxy,
         Section::TieredStore,
+        Section::Own,
     ];
 
     pub fn java_class(self) -> &'static str {
@@ -123,6 +131,7 @@ impl Section {
             Section::Controller => "ControllerConfig",
             Section::Proxy => "ProxyConfig",
             Section::TieredStore => "tieredstore.MessageStoreConfig",
+            Section::Own => "CometMQ",
         }
     }
 
@@ -138,6 +147,7 @@ impl Section {
             Section::Controller => &table::CONTROLLER,
             Section::Proxy => &table::PROXY,
             Section::TieredStore => &table::TIERED_STORE,
+            Section::Own => &table::OWN,
         }
     }
 }
@@ -291,6 +301,7 @@ mod tests {
             ("ControllerConfig", 28),
             ("ProxyConfig", 156),
             ("tieredstore.MessageStoreConfig", 35),
+            ("CometMQ", 1),
         ];
         assert_eq!(counts, java);
     }
@@ -353,6 +364,6 @@ mod tests {
     fn a_role_lists_a_shared_name_once_and_in_order() {
         let names: Vec<&str> = Role::Broker.keys().iter().map(|key| key.name).collect();
         assert!(names.is_sorted());
-        assert_eq!(names.len(), 243 + 219 + 18 + 20 + 26 - 3);
+        assert_eq!(names.len(), 243 + 219 + 18 + 20 + 26 - 3 + 1);
     }
 }

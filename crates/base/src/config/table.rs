@@ -1,4 +1,4 @@
-//! The one table of configuration keys: every key RocketMQ 5.5.0 knows, with our default.
+//! The one table of configuration keys: every key RocketMQ 5.5.0 knows, with our default, and the few that are only ours.
 //!
 //! Order    As the Java classes declare them: a section is one Java class, a row one property of it.
 //! Defaults Java's, where thread counts are those of a 2-core machine. Ours differ where a default has to be
@@ -334,20 +334,20 @@ pub(super) static MESSAGE_STORE: [Key; 219] = of(
         int("flushIntervalCommitLog", "500").positive().important().hot(),
         int("commitIntervalCommitLog", "200").important(),
         int("maxRecoveryCommitlogFiles", "30"),
-        int("diskSpaceWarningLevelRatio", "90"),
-        int("diskSpaceCleanForciblyRatio", "85"),
+        int("diskSpaceWarningLevelRatio", "90").restart(),
+        int("diskSpaceCleanForciblyRatio", "85").restart(),
         bool("useReentrantLockWhenPutMessage", "true"),
         bool("flushCommitLogTimed", "true").important(),
         int("flushIntervalConsumeQueue", "1000"),
-        int("cleanResourceInterval", "10000"),
-        int("deleteCommitLogFilesInterval", "100"),
-        int("deleteConsumeQueueFilesInterval", "100"),
+        int("cleanResourceInterval", "10000").positive().restart(),
+        int("deleteCommitLogFilesInterval", "100").restart(),
+        int("deleteConsumeQueueFilesInterval", "100").restart(),
         int("destroyMapedFileIntervalForcibly", "120000"),
         int("redeleteHangedFileInterval", "120000"),
-        str("deleteWhen", "04").important(),
-        int("diskMaxUsedSpaceRatio", "75"),
-        int("fileReservedTime", "72").important(),
-        int("deleteFileBatchMax", "10").important(),
+        str("deleteWhen", "04").important().restart(),
+        int("diskMaxUsedSpaceRatio", "75").restart(),
+        int("fileReservedTime", "72").within(0, i32::MAX as i64).important().restart(),
+        int("deleteFileBatchMax", "10").important().restart(),
         int("putMsgIndexHightWater", "600000"),
         int("maxMessageSize", "4194304").positive().hot(),
         int("maxFilterMessageSize", "16000"),
@@ -383,7 +383,7 @@ pub(super) static MESSAGE_STORE: [Key; 219] = of(
         int("slaveTimeout", "3000"),
         str("messageDelayLevel", "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h").restart(),
         long("flushDelayOffsetInterval", "10000"),
-        bool("cleanFileForciblyEnable", "true").important(),
+        bool("cleanFileForciblyEnable", "true").important().restart(),
         bool("warmMapedFileEnable", "false"),
         bool("offsetCheckInSlave", "false"),
         bool("debugLockEnable", "false"),
@@ -835,5 +835,14 @@ pub(super) static TIERED_STORE: [Key; 35] = of(
         str("objectStoreAccessKey", ""),
         str("objectStoreSecretKey", ""),
         bool("writeWithoutMmap", "false"),
+    ],
+);
+
+/// What Java has no key for.
+pub(super) static OWN: [Key; 1] = of(
+    Section::Own,
+    [
+        // Free bytes below which writes are refused; on a small disk a sixteenth of it.
+        long("diskFreeBytesMin", "268435456").within(0, i64::MAX).restart(),
     ],
 );

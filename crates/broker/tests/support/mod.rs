@@ -46,6 +46,11 @@ impl TestBroker {
         Self::start_on(Arc::new(disk), PathBuf::from(ROOT), &set)
     }
 
+    /// On the files in `root`, which may be there already.
+    pub fn start_at(root: PathBuf, set: &[(&str, &str)]) -> Self {
+        Self::start_on(Arc::new(Real), root, set)
+    }
+
     fn start_on(disk: Arc<dyn Disk>, root: PathBuf, set: &[(&str, &str)]) -> Self {
         let mut config = Config::new(Role::Broker);
         let root = root.to_str().unwrap();
