@@ -9,7 +9,7 @@ use cometmq_client::{Client, ClientOptions};
 
 use crate::report::{self, Report};
 use crate::session::Session;
-use crate::{cluster, config, group, offset, progress, topic, topic_show};
+use crate::{clean, cluster, config, group, offset, progress, topic, topic_show};
 
 /// Wrong flags. (clap's own code for them, 2, means "nothing changed" here.)
 const FAILED: i32 = 1;
@@ -112,6 +112,13 @@ commands! {
     WipeWritePerm(cluster::WipeWritePerm),
     /// Allow sends to a broker again.
     AddWritePerm(cluster::AddWritePerm),
+    /// Delete files of the commit log that are old enough, at whatever hour.
+    DeleteExpiredCommitLog(clean::DeleteExpiredCommitLog),
+    /// Remove consume queues whose messages are all gone.
+    #[command(name = "cleanExpiredCQ")]
+    CleanExpiredCq(clean::CleanExpiredCq),
+    /// Remove the queues of topics that are not configured.
+    CleanUnusedTopic(clean::CleanUnusedTopic),
     /// Show the configuration of a broker.
     GetBrokerConfig(config::GetBrokerConfig),
     /// Change a key of a broker's configuration.
@@ -127,7 +134,7 @@ commands! {
 }
 
 /// mqadmin's commands that are not built yet.
-const NOT_BUILT: [&str; 69] = [
+const NOT_BUILT: [&str; 66] = [
     "updateTopicList",
     "updateSubGroupList",
     "setConsumeMode",
@@ -145,9 +152,6 @@ const NOT_BUILT: [&str; 69] = [
     "brokerConsumeStats",
     "consumerStatus",
     "producer",
-    "cleanExpiredCQ",
-    "deleteExpiredCommitLog",
-    "cleanUnusedTopic",
     "startMonitoring",
     "statsAll",
     "checkMsgSendRT",

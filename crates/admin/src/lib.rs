@@ -25,6 +25,7 @@ mod group;
 mod progress;
 mod offset;
 mod cluster;
+mod clean;
 mod config;
 
 pub use args::{command, run};

@@ -304,6 +304,11 @@ impl Admin {
         self.read(broker_addr, RequestCode::GET_BROKER_RUNTIME_INFO, Target::Cluster, |_| {}, json::from_slice).await
     }
 
+    /// Sends a broker an order that has neither fields nor a body: 306, 316, 329.
+    pub async fn tell(&self, broker_addr: &str, order: RequestCode) -> Result<(), Error> {
+        self.put(broker_addr, order, Target::Cluster, &[]).await
+    }
+
     /// The configuration of a broker as properties text (26).
     pub async fn broker_config(&self, broker_addr: &str) -> Result<String, Error> {
         self.text(broker_addr, RequestCode::GET_BROKER_CONFIG).await

@@ -336,6 +336,22 @@ fn configuration_is_shown_and_changed() {
 }
 
 #[test]
+fn old_data_is_cleaned() {
+    let server = Server::start();
+    server.with_progress();
+    for command in ["deleteExpiredCommitLog", "cleanExpiredCQ", "cleanUnusedTopic"] {
+        for at in ["", " -c DefaultCluster", &format!(" -b {}", server.broker)] {
+            assert_eq!(server.admin(0, &format!("{command}{at}")), "success\n", "{command}{at}");
+        }
+        let told = server.json(0, command);
+        assert_eq!(told, serde_json::json!({"brokers": [server.broker], "failures": []}), "{command}");
+        let refused = server.admin(1, &format!("{command} -c Nowhere"));
+        assert!(refused.contains("knows no cluster Nowhere"), "{refused}");
+    }
+    assert!(server.admin(0, "topicStatus -t orders").contains("broker-a"), "nothing was old, or not configured");
+}
+
+#[test]
 fn failures_are_one_sentence() {
     let server = Server::start();
     let (broker, namesrv) = (&server.broker, &server.namesrv);
