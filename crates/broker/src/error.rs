@@ -82,7 +82,10 @@ impl From<&cometmq_store::Error> for Reject {
             E::DiskFull(_) | E::Poisoned(_) | E::Closed => ResponseCode::SERVICE_NOT_AVAILABLE,
             E::TooLarge { .. } | E::Decode(_) => ResponseCode::MESSAGE_ILLEGAL,
             E::Retired { .. } => ResponseCode::TOPIC_NOT_EXIST,
-            E::Io { .. } | E::Locked { .. } | E::Layout { .. } | E::FileSize { .. } => ResponseCode::SYSTEM_ERROR,
+            E::IndexBehind { .. } => ResponseCode::SYSTEM_BUSY,
+            E::Io { .. } | E::Locked { .. } | E::Layout { .. } | E::FileSize { .. } | E::IndexGeometry { .. } => {
+                ResponseCode::SYSTEM_ERROR
+            }
         };
         Self::new(code, error.to_string())
     }

@@ -1,8 +1,8 @@
 //! Two checkpoints: Java's, which a Java broker starts its recovery from, and our own, which says exactly where.
 //!
 //! Disk     `checkpoint`, 4096 bytes: physic ms 8, logics ms 8, index ms 8, master flushed 8, confirm 8, logics offset 8
-//!          `comet/checkpoint`, text: dispatched and durable log offsets, bytes of all queue files, and the content of
-//!          Java's file before and after
+//!          `comet/checkpoint`, text: dispatched and durable log offsets, bytes of all queue files, the content of
+//!          Java's file before and after, and where the index stands
 //! Crash    ours is written first and names both contents of Java's; if Java's file is neither, another broker has been
 //!          here since, and ours is set aside: recovery then reads the whole log
 //! Java     `StoreCheckpoint`
@@ -12,6 +12,7 @@ use std::path::Path;
 use crate::Error;
 use crate::disk::{Disk, Open};
 use crate::error::IoContext;
+use crate::index::Indexed;
 
 const FILE_BYTES: u64 = 4096;
 const FIELDS_BYTES: usize = 48;
@@ -82,6 +83,7 @@ pub(crate) struct OwnCheckpoint {
     pub(crate) durable: u64,
     /// Length of all queue files together. When they have less, some were lost.
     pub(crate) queue_bytes: u64,
+    pub(crate) indexed: Indexed,
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -91,12 +93,14 @@ fn hex(bytes: &[u8]) -> String {
 impl OwnCheckpoint {
     fn text(self, before: &Checkpoint, after: &Checkpoint) -> String {
         let body = format!(
-            "comet checkpoint 1\ndispatched {}\ndurable {}\nqueues {}\njava {} {}\n",
+            "comet checkpoint 1\ndispatched {}\ndurable {}\nqueues {}\njava {} {}\nindex {} {}\n",
             self.dispatched,
             self.durable,
             self.queue_bytes,
             hex(&before.to_bytes()),
-            hex(&after.to_bytes())
+            hex(&after.to_bytes()),
+            self.indexed.upto,
+            self.indexed.end
         );
         format!("{body}crc {:08x}\n", cometmq_wire::record::body_crc(body.as_bytes()))
     }
@@ -114,13 +118,15 @@ impl OwnCheckpoint {
             let value = lines.next().and_then(|l| l.strip_prefix(name)).ok_or("a line is missing")?;
             value.trim().parse().map_err(|_| "a number does not parse")
         };
-        let own =
-            Self { dispatched: number("dispatched ")?, durable: number("durable ")?, queue_bytes: number("queues ")? };
+        let (dispatched, durable, queue_bytes) = (number("dispatched ")?, number("durable ")?, number("queues ")?);
         let bound = lines.next().and_then(|l| l.strip_prefix("java ")).ok_or("a line is missing")?;
         if !bound.split(' ').any(|known| known == hex(&java.to_bytes())) {
             return Err("the store was used by another broker since it was written");
         }
-        Ok(own)
+        // Missing where it was written before there was an index.
+        let index = lines.next().and_then(|l| l.strip_prefix("index ")?.split_once(' '));
+        let index = index.and_then(|(upto, end)| Some(Indexed { upto: upto.parse().ok()?, end: end.parse().ok()? }));
+        Ok(Self { dispatched, durable, queue_bytes, indexed: index.unwrap_or_default() })
     }
 
     /// `None` when there is none, or when it does not belong to this state of the store (it is then set aside).
@@ -169,7 +175,8 @@ mod tests {
         let zero = Checkpoint::read(&disk, root).unwrap();
         assert_eq!(zero, Checkpoint::default());
         let one = Checkpoint { physic_ms: 5, logics_ms: 4, logics_offset: 100, ..zero };
-        let mine = OwnCheckpoint { dispatched: 100, durable: 200, queue_bytes: 20 };
+        let mine =
+            OwnCheckpoint { dispatched: 100, durable: 200, queue_bytes: 20, indexed: Indexed { upto: 90, end: 80 } };
         mine.write(&disk, root, own, &zero, &one).unwrap();
         assert_eq!(disk.read_all(&root.join("checkpoint")).unwrap().len(), 4096);
         assert_eq!(Checkpoint::read(&disk, root).unwrap(), one);
@@ -184,7 +191,8 @@ mod tests {
     #[test]
     fn a_damaged_one_is_not_believed() {
         let zero = Checkpoint::default();
-        let text = OwnCheckpoint { dispatched: 1, durable: 2, queue_bytes: 0 }.text(&zero, &zero);
+        let text =
+            OwnCheckpoint { dispatched: 1, durable: 2, queue_bytes: 0, indexed: Indexed::default() }.text(&zero, &zero);
         assert!(OwnCheckpoint::parse(&text, &zero).is_ok());
         assert_eq!(OwnCheckpoint::parse(&text.replace("durable 2", "durable 3"), &zero), Err("its crc does not match"));
         assert_eq!(OwnCheckpoint::parse("", &zero), Err("no crc"));

@@ -1,24 +1,25 @@
-//! Dispatch: queue entries go from memory to the files of their queues, and the checkpoints follow.
+//! Dispatch: queue entries go from memory to the files of their queues, keys to the index, and the checkpoints follow.
 //!
-//! Only entries of durable records are written, so the files never point past the log, whatever a crash leaves of either.
+//! Only entries and keys of durable records are written, so the files never point past the log, whatever a crash leaves of either.
 //! A full disk is retried (the entries stay in memory, appends wait at a bound); any other error poisons the store.
 //! Java: `ReputMessageService`, `FlushConsumeQueueService`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::checkpoint::{Checkpoint, OwnCheckpoint};
 use crate::error::IoContext;
+use crate::index::Indexed;
 use crate::queue::{Entry, Queue};
 use crate::store::{Inner, lock};
 
 pub(crate) fn spawn(inner: Arc<Inner>, checkpoint: Checkpoint) -> JoinHandle<()> {
     std::thread::Builder::new()
         .name("store-dispatch".to_string())
-        .spawn(move || Dispatcher { inner: &inner, java: checkpoint, last: Instant::now(), saved: None }.run())
+        .spawn(move || Dispatcher::new(&inner, checkpoint).run())
         .unwrap_or_else(|e| panic!("cannot start the dispatch thread: {e}"))
 }
 
@@ -26,13 +27,21 @@ struct Dispatcher<'a> {
     inner: &'a Inner,
     java: Checkpoint,
     last: Instant,
-    /// Dispatched offset and length of all queue files at the last checkpoint.
-    saved: Option<(u64, u64)>,
+    /// Dispatched offset, length of all queue files and the state of the index at the last checkpoint.
+    saved: Option<(u64, u64, Indexed)>,
 }
 
-impl Dispatcher<'_> {
+/// How long a clean stop waits for an index that is far behind (it is built anew); the next start goes on with it.
+const INDEX_GRACE: Duration = Duration::from_secs(10);
+
+impl<'a> Dispatcher<'a> {
+    fn new(inner: &'a Inner, java: Checkpoint) -> Self {
+        Self { inner, java, last: Instant::now(), saved: None }
+    }
+
     fn run(&mut self) {
         let inner = self.inner;
+        let mut stopping_since = None;
         loop {
             inner.dispatch_signal.wait(inner.options.dispatch_interval);
             if inner.is_poisoned() {
@@ -42,8 +51,19 @@ impl Dispatcher<'_> {
             let stopping = inner.is_stopping();
             let all_flushed = inner.durable.load(Ordering::Acquire) == inner.written.load(Ordering::Acquire);
             let store_ms = inner.durable_ms.load(Ordering::Acquire);
-            match write_entries(inner).and_then(|()| self.checkpoint(store_ms, stopping && all_flushed)) {
-                Ok(()) if stopping && all_flushed => return,
+            let last = stopping && all_flushed;
+            let mut indexed = true;
+            let done = write_entries(inner).and_then(|()| {
+                indexed = write_index(inner, last)?;
+                self.checkpoint(store_ms, last)
+            });
+            match done {
+                Ok(()) if last && indexed => return,
+                Ok(()) if last && stopping_since.get_or_insert_with(Instant::now).elapsed() > INDEX_GRACE => {
+                    tracing::warn!("the index is not complete; the next start goes on with it");
+                    return;
+                }
+                Ok(()) if !indexed => inner.dispatch_signal.raise(),
                 Ok(()) => {}
                 Err(Error::DiskFull(why)) if !stopping => drop(inner.met_full(&why)),
                 Err(error) => {
@@ -60,7 +80,8 @@ impl Dispatcher<'_> {
         // is saved.
         let _dispatching = lock(&inner.dispatching);
         let dispatched = inner.dispatched.load(Ordering::Acquire);
-        let state = (dispatched, inner.files.bytes());
+        let (indexed, full_ms) = inner.index.as_ref().map_or_else(Default::default, |index| index.indexed());
+        let state = (dispatched, inner.files.bytes(), indexed);
         if self.saved == Some(state) || !(now || self.last.elapsed() >= inner.options.checkpoint_interval) {
             return Ok(());
         }
@@ -69,18 +90,25 @@ impl Dispatcher<'_> {
         let after = Checkpoint {
             physic_ms: store_ms.max(self.java.physic_ms),
             logics_ms: store_ms.max(self.java.logics_ms),
+            index_ms: full_ms.max(self.java.index_ms),
             logics_offset: dispatched as i64,
             ..self.java
         };
         let root = &inner.options.root;
-        let own = OwnCheckpoint { dispatched, durable, queue_bytes: state.1 };
+        let own = OwnCheckpoint { dispatched, durable, queue_bytes: state.1, indexed };
         own.write(inner.disk.as_ref(), root, &inner.options.own_dir(), &self.java, &after)?;
         self.java = after;
         self.saved = Some(state);
-        *lock(&inner.saved) = state;
+        *lock(&inner.saved) = (state.0, state.1);
         self.last = Instant::now();
         Ok(())
     }
+}
+
+/// A step of the index; `true` = it knows all that is durable.
+fn write_index(inner: &Inner, now: bool) -> Result<bool, Error> {
+    let Some(index) = &inner.index else { return Ok(true) };
+    index.advance(&inner.log, inner.durable.load(Ordering::Acquire), inner.options.index_interval, now)
 }
 
 /// Writes the entries of all records below the durable watermark.

@@ -15,6 +15,10 @@ pub enum Error {
     Layout { path: PathBuf, what: String },
     #[error("{key}={configured} contradicts the files in {path}, which have {found} bytes")]
     FileSize { key: &'static str, configured: u64, found: u64, path: PathBuf },
+    #[error("{key}={configured} contradicts the index files: {path} has {found}")]
+    IndexGeometry { key: &'static str, configured: u32, found: u32, path: PathBuf },
+    #[error("the index is being built: it knows the commit log up to offset {upto} of {end}; ask again later")]
+    IndexBehind { upto: u64, end: u64 },
     #[error("the disk is full: {0}")]
     DiskFull(String),
     #[error("the store takes no more writes: {0}")]

@@ -126,6 +126,9 @@ impl Cleaner<'_> {
         if inner.log.start() > self.cleaned {
             self.cleaned = inner.log.start();
             self.delete_queue_files()?;
+            if let Some(index) = &inner.index {
+                index.drop_before(inner.log.start())?;
+            }
         }
         Ok(())
     }
@@ -164,7 +167,7 @@ impl Cleaner<'_> {
         self.look().into_iter().find(is_over).filter(|_| retention.forcibly)
     }
 
-    /// What is derived from the log follows its start: here the files of queues.
+    /// What is derived from the log follows its start.
     fn delete_queue_files(&self) -> Result<(), Error> {
         let inner = self.inner;
         let mut doomed: Vec<PathBuf> = Vec::new();

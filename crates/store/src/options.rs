@@ -21,6 +21,13 @@ pub struct Options {
     pub segment_bytes: Option<u64>,
     /// `mappedFileSizeConsumeQueue`; `None` = as the files there, or 300,000 entries of 20 bytes
     pub queue_file_bytes: Option<u64>,
+    /// `messageIndexEnable`, `indexFileWriteEnable`
+    pub index: bool,
+    /// `maxHashSlotNum`, `maxIndexNum`; `None` = as the files there, or 5,000,000 and 20,000,000
+    pub index_slots: Option<u32>,
+    pub index_items: Option<u32>,
+    /// How long keys are gathered before they go to an index file, when they are few.
+    pub index_interval: Duration,
     /// `flushDiskType`
     pub flush: FlushMode,
     /// `flushIntervalCommitLog`
@@ -109,6 +116,10 @@ impl Options {
             log_dir: None,
             segment_bytes: None,
             queue_file_bytes: None,
+            index: true,
+            index_slots: None,
+            index_items: None,
+            index_interval: Duration::from_secs(30),
             flush: FlushMode::Async,
             flush_interval: Duration::from_millis(500),
             dispatch_interval: Duration::from_millis(1000),

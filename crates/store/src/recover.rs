@@ -24,7 +24,7 @@ use cometmq_wire::record::{self, BLANK_MIN, Kind, Record};
 use crate::append::is_hidden;
 use crate::checkpoint::{Checkpoint, OwnCheckpoint};
 use crate::error::IoContext;
-use crate::log::Segment;
+use crate::log::{Log, Segment};
 use crate::queue::{Entry, QueueRef};
 use crate::store::{Inner, lock};
 use crate::{Error, FlushMode, cut, dispatch, flush};
@@ -173,7 +173,7 @@ fn scan_segment(
     durable: u64,
     visit: &mut impl FnMut(&Record<'_>) -> Result<(), Stop>,
 ) -> Result<SegmentEnd, Stop> {
-    let mut window = Window { segment, start: at, bytes: Vec::new() };
+    let mut window = Window { segment, end: segment.end(), chunk: CHUNK, start: at, bytes: Vec::new() };
     loop {
         if at + BLANK_MIN as u64 > segment.end() {
             return Ok(SegmentEnd::Full);
@@ -228,9 +228,45 @@ pub(crate) fn check(bytes: &[u8], at: u64) -> Result<Record<'_>, String> {
     Ok(record)
 }
 
+/// Calls `visit` for each record in `from..to`, all of which was written, until it says `false`; returns the offset behind the
+/// last one. Damage is stepped over: it was reported when it was found. `chunk` bytes are read at a time.
+pub(crate) fn walk(
+    log: &Log,
+    from: u64,
+    to: u64,
+    chunk: usize,
+    mut visit: impl FnMut(&Record<'_>) -> bool,
+) -> Result<u64, Error> {
+    for segment in log.segments().iter().filter(|s| s.end() > from && s.base < to) {
+        let mut at = from.max(segment.base);
+        let mut window = Window { segment, end: segment.end().min(to), chunk, start: at, bytes: Vec::new() };
+        while at + BLANK_MIN as u64 <= window.end {
+            let head = window.get(at, 8)?.first_chunk::<8>().copied().unwrap_or_default();
+            let len = match record::peek(head) {
+                Ok(Kind::Blank(_)) => break,
+                Ok(Kind::Message(len)) if at + len as u64 <= window.end => len,
+                _ => 0,
+            };
+            match Record::parse(window.get(at, len)?) {
+                Ok(record) if record.log_offset() as u64 == at => {
+                    at += len as u64;
+                    if !visit(&record) {
+                        return Ok(at);
+                    }
+                }
+                _ => match next_record(&mut window, at + 1)? {
+                    Some(next) => at = next,
+                    None => break,
+                },
+            }
+        }
+    }
+    Ok(to)
+}
+
 /// The next place in the segment where an intact record starts.
 fn next_record(window: &mut Window<'_>, from: u64) -> Result<Option<u64>, Error> {
-    let end = window.segment.end();
+    let end = window.end;
     let mut at = from;
     while at + 91 <= end {
         let head = window.get(at, 8)?.first_chunk::<8>().copied().unwrap_or_default();
@@ -244,9 +280,11 @@ fn next_record(window: &mut Window<'_>, from: u64) -> Result<Option<u64>, Error>
     Ok(None)
 }
 
-/// A part of a segment in memory.
+/// A part of a segment in memory, of which nothing behind `end` is read.
 struct Window<'a> {
     segment: &'a Segment,
+    end: u64,
+    chunk: usize,
     start: u64,
     bytes: Vec<u8>,
 }
@@ -256,7 +294,7 @@ impl Window<'_> {
     fn get(&mut self, at: u64, len: usize) -> Result<&[u8], Error> {
         let have = self.start..self.start + self.bytes.len() as u64;
         if !(have.contains(&at) && at + len as u64 <= have.end) {
-            let want = (CHUNK.max(len) as u64).min(self.segment.end() - at) as usize;
+            let want = (self.chunk.max(len) as u64).min(self.end - at) as usize;
             self.bytes.resize(want, 0);
             self.start = at;
             let n = self.segment.file.read_at(&mut self.bytes, at - self.segment.base, true);

@@ -16,6 +16,7 @@ use crate::checkpoint::{Checkpoint, OwnCheckpoint};
 use crate::disk::{Disk, Open};
 use crate::error::IoContext;
 use crate::flush::Pending;
+use crate::index::Index;
 use crate::log::Log;
 use crate::queue::{Queue, QueueRef};
 use crate::queue_files::QueueFiles;
@@ -54,6 +55,7 @@ pub(crate) struct Inner {
     pub(crate) log: Log,
     pub(crate) tail: Tail,
     pub(crate) files: QueueFiles,
+    pub(crate) index: Option<Index>,
     pub(crate) head: Mutex<Head>,
     pub(crate) pending: Mutex<Pending>,
     pub(crate) written: AtomicU64,
@@ -109,6 +111,13 @@ impl Store {
         let checkpoint = Checkpoint::read(disk.as_ref(), &root)?;
         let deleted = Deleted::read(disk.as_ref(), &own, log.start())?;
         let own = OwnCheckpoint::read(disk.as_ref(), &own, &checkpoint)?;
+        let index = match options.index {
+            true => {
+                let trusted = (crashed && own.is_none()).then_some(checkpoint.index_ms);
+                Some(Index::open(disk.clone(), clock.clone(), &options, trusted, checkpoint.index_ms, crashed)?)
+            }
+            false => None,
+        };
         let marker = disk.open(&abort, Open::Create).at("create", &abort)?;
         marker.set_len(0).at("set the length of", &abort)?;
         marker.write_all_at(std::process::id().to_string().as_bytes(), 0).at("write", &abort)?;
@@ -122,6 +131,7 @@ impl Store {
             log,
             tail,
             files,
+            index,
             head: Mutex::default(),
             pending: Mutex::default(),
             written: AtomicU64::new(0),
@@ -146,6 +156,10 @@ impl Store {
             stats: StoreStats::default(),
         });
         recover::run(&inner, crashed, own.as_ref(), &checkpoint)?;
+        if let Some(index) = &inner.index {
+            let known = own.map(|own| own.indexed).unwrap_or_default();
+            index.start(inner.log.start(), inner.written.load(Ordering::Acquire), known)?;
+        }
         let threads = Threads {
             running: vec![
                 expire::spawn(inner.clone()),
@@ -210,19 +224,7 @@ impl Store {
 
     /// Blocks until the log is durable up to `offset`. `false` = not within `timeout`, or never again.
     pub fn wait_durable(&self, offset: u64, timeout: Duration) -> bool {
-        let end = Instant::now() + timeout;
-        let signal = &self.0.durable_signal;
-        let mut guard = lock(&signal.raised);
-        while self.durable() < offset {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() || self.0.poison.get().is_some() {
-                return false;
-            }
-            self.0.flush_signal.raise();
-            let wait = left.min(Duration::from_millis(50));
-            (guard, _) = signal.condvar.wait_timeout(guard, wait).unwrap_or_else(PoisonError::into_inner);
-        }
-        true
+        self.0.wait_durable(offset, timeout)
     }
 
     /// Flushes everything, writes the checkpoints, removes the mark of an unclean stop. Later appends fail.
@@ -261,6 +263,9 @@ impl Store {
                 tracing::error!("a store thread panicked");
             }
         }
+        if let Some(index) = &self.0.index {
+            index.close();
+        }
     }
 }
 
@@ -296,6 +301,22 @@ impl Inner {
             return Some(Error::Closed);
         }
         lock(&self.full).why().map(|why| Error::DiskFull(why.clone()))
+    }
+
+    pub(crate) fn wait_durable(&self, offset: u64, timeout: Duration) -> bool {
+        let end = Instant::now() + timeout;
+        let signal = &self.durable_signal;
+        let mut guard = lock(&signal.raised);
+        while self.durable.load(Ordering::Acquire) < offset {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.poison.get().is_some() {
+                return false;
+            }
+            self.flush_signal.raise();
+            let wait = left.min(Duration::from_millis(50));
+            (guard, _) = signal.condvar.wait_timeout(guard, wait).unwrap_or_else(PoisonError::into_inner);
+        }
+        true
     }
 
     pub(crate) fn queue(&self, topic: &str, id: i32) -> Result<QueueRef, Error> {

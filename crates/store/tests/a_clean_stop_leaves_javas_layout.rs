@@ -14,7 +14,7 @@ use cometmq_store::disk::Real;
 use cometmq_store::{FlushMode, Store};
 use cometmq_wire::java_hash::tags_code;
 use cometmq_wire::record::{MAGIC_BLANK, MAGIC_V1, Record};
-use support::{QUEUE_FILE, SEGMENT, body, drain, options, send};
+use support::{INDEX_ITEMS, INDEX_SLOTS, QUEUE_FILE, SEGMENT, body, drain, options, send};
 
 const NOW: i64 = 1_750_000_000_000;
 
@@ -78,6 +78,10 @@ fn a_clean_stop_leaves_javas_layout() {
     found.retain(|name, _| !name.starts_with("comet/"));
     // One made ahead is Java's habit too.
     found.remove(&format!("commitlog/{:020}", segments * SEGMENT));
+    // Named by the local time of its first key, which is in the middle of June everywhere: 2025-06-15 15:06:40,000 UTC.
+    let index: Vec<_> = found.keys().filter(|name| name.starts_with("index/")).cloned().collect();
+    assert!(index.len() == 1 && index[0].starts_with("index/2025061") && index[0].ends_with("40000"), "{index:?}");
+    assert_eq!((index[0].len(), found.remove(&index[0])), (6 + 17, Some(40 + 4 * INDEX_SLOTS + 20 * INDEX_ITEMS)));
     assert_eq!(found, expected);
     assert_eq!(fs::read(root.join("lock")).unwrap(), b"lock");
 

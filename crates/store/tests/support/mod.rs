@@ -19,6 +19,9 @@ pub const ROOT: &str = "/data/store";
 pub const SEGMENT: u64 = 4096;
 /// Five entries.
 pub const QUEUE_FILE: u64 = 100;
+/// An index file.
+pub const INDEX_SLOTS: u64 = 50;
+pub const INDEX_ITEMS: u64 = 200;
 /// Longer than any test waits for what must come.
 pub const LONG: Duration = Duration::from_secs(20);
 
@@ -27,6 +30,9 @@ pub fn options(root: impl AsRef<Path>, flush: FlushMode) -> Options {
     Options {
         segment_bytes: Some(SEGMENT),
         queue_file_bytes: Some(QUEUE_FILE),
+        index_slots: Some(INDEX_SLOTS as u32),
+        index_items: Some(INDEX_ITEMS as u32),
+        index_interval: Duration::ZERO,
         flush,
         flush_interval: Duration::from_millis(5),
         dispatch_interval: Duration::from_millis(2),
