@@ -182,6 +182,9 @@ fn store_options(config: &Config) -> Result<cometmq_store::Options, OpenError> {
     let size = |key| config.is_set(key).then(|| u64::try_from(config.int(key)).unwrap_or(0));
     options.segment_bytes = size("mappedFileSizeCommitLog");
     options.queue_file_bytes = size("mappedFileSizeConsumeQueue").map(|n| n.next_multiple_of(20));
+    options.index = config.bool("messageIndexEnable") && config.bool("indexFileWriteEnable");
+    options.index_slots = size("maxHashSlotNum").map(|n| u32::try_from(n).unwrap_or(0));
+    options.index_items = size("maxIndexNum").map(|n| u32::try_from(n).unwrap_or(0));
     let ms = |key| Duration::from_millis(u64::try_from(config.int(key)).unwrap_or(0).max(1));
     options.flush_interval = ms("flushIntervalCommitLog");
     options.dispatch_interval = ms("flushIntervalConsumeQueue");

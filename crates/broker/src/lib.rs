@@ -28,6 +28,7 @@ mod parked;
 mod consumed;
 mod durability;
 mod queue_offsets;
+mod query;
 mod consumers;
 mod heartbeat;
 mod admin;

@@ -69,7 +69,7 @@ impl BrokerShard {
 }
 
 /// Runs a read that may wait for the disk away from the shard.
-async fn blocking<R: Send + 'static>(
+pub(crate) async fn blocking<R: Send + 'static>(
     read: impl FnOnce() -> Result<R, cometmq_store::Error> + Send + 'static,
 ) -> Result<R, Reject> {
     let done = tokio::task::spawn_blocking(read).await;

@@ -36,6 +36,8 @@ impl BrokerShard {
             RequestCode::INVOKE_BROKER_TO_RESET_OFFSET => self.reset_offset(asker, frame),
             RequestCode::GET_PRODUCER_CONNECTION_LIST => self.producer_connections(asker, frame, out),
             RequestCode::SEARCH_OFFSET_BY_TIMESTAMP => self.search_offset(asker, frame),
+            RequestCode::QUERY_MESSAGE => self.query_message(asker, frame),
+            RequestCode::VIEW_MESSAGE_BY_ID => self.view_message(asker, frame),
             RequestCode::GET_MAX_OFFSET => self.max_offset(asker, frame, out),
             RequestCode::GET_MIN_OFFSET => self.min_offset(asker, frame, out),
             RequestCode::GET_EARLIEST_MSG_STORETIME => self.earliest_store_time(asker, frame),

@@ -19,6 +19,11 @@ pub(crate) struct Settings {
     pub(crate) flush_consumer_offset_interval: Duration,
     pub(crate) register_period: Duration,
     pub(crate) notify_consumer_ids_changed_enable: bool,
+    /// `indexFileReadEnable`
+    pub(crate) query_enable: bool,
+    /// `maxMsgsNumBatch`: messages that one query answers at most; `defaultQueryMaxNum`: for a unique key.
+    pub(crate) query_max: usize,
+    pub(crate) unique_query_max: usize,
     /// `maxTransfer…`; `count` is the request's.
     pub(crate) limits: Limits,
     /// The value of the TRACE_ON property.
@@ -48,6 +53,9 @@ impl Settings {
                 period.clamp(*REGISTER_PERIOD_MS.start(), *REGISTER_PERIOD_MS.end()),
             ),
             notify_consumer_ids_changed_enable: config.bool("notifyConsumerIdsChangedEnable"),
+            query_enable: config.bool("indexFileReadEnable"),
+            query_max: count("maxMsgsNumBatch"),
+            unique_query_max: count("defaultQueryMaxNum"),
             limits: Limits {
                 count: 0,
                 hot_count: count("maxTransferCountOnMessageInMemory"),

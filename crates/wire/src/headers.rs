@@ -190,6 +190,20 @@ headers! {
     }
     /// An offset as answer: 14, 29, 30, 31.
     OffsetAnswer { offset: i64 = "offset" }
+    /// QUERY_MESSAGE (12). `index_type`: K key, U unique key, T tag. Java: `QueryMessageRequestHeader`, `MixAll.UNIQUE_MSG_QUERY_FLAG`.
+    QueryMessage {
+        topic: Text<'a> = "topic", key: Text<'a> = "key", max_num: i32 = "maxNum",
+        begin_timestamp: i64 = "beginTimestamp", end_timestamp: i64 = "endTimestamp",
+        index_type: Option<Text<'a>> = "indexType", last_key: Option<Text<'a>> = "lastKey",
+        unique_key: Option<bool> = "_UNIQUE_KEY_QUERY",
+    }
+    /// The answer of 12: store time and log offset of the last message in the index. Java: `QueryMessageResponseHeader`.
+    QueryAnswer {
+        index_last_update_timestamp: i64 = "indexLastUpdateTimestamp",
+        index_last_update_phyoffset: i64 = "indexLastUpdatePhyoffset",
+    }
+    /// VIEW_MESSAGE_BY_ID (33). Java: `ViewMessageRequestHeader`.
+    ViewMessage { topic: Option<Text<'a>> = "topic", offset: i64 = "offset" }
     /// The answer of 32; −1 = the queue is empty.
     TimestampAnswer { timestamp: i64 = "timestamp" }
     /// UPDATE_AND_CREATE_TOPIC (17). Java: `CreateTopicRequestHeader`.

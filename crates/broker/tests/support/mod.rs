@@ -41,7 +41,12 @@ impl TestBroker {
 
     /// On a disk in memory, which keeps every byte of a file's length: files are small.
     pub fn start_in_memory(disk: impl Disk, set: &[(&str, &str)]) -> Self {
-        let small = [("mappedFileSizeCommitLog", "1048576"), ("mappedFileSizeConsumeQueue", "20000")];
+        let small = [
+            ("mappedFileSizeCommitLog", "1048576"),
+            ("mappedFileSizeConsumeQueue", "20000"),
+            ("maxHashSlotNum", "500"),
+            ("maxIndexNum", "2000"),
+        ];
         let set: Vec<_> = small.iter().chain(set).copied().collect();
         Self::start_on(Arc::new(disk), PathBuf::from(ROOT), &set)
     }
