@@ -351,3 +351,155 @@ fn is_geometry(file: &dyn File, geometry: Geometry) -> io::Result<bool> {
     }
     Ok(header.count > 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{Disk, Faulty, Open};
+    use proptest::prelude::*;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    fn file(disk: &Faulty, geometry: Geometry) -> Arc<dyn File> {
+        disk.create_dirs(Path::new("/i")).unwrap();
+        let file = disk.open(Path::new("/i/f"), Open::Create).unwrap();
+        file.set_len(geometry.file_bytes()).unwrap();
+        file
+    }
+
+    fn bytes(file: &dyn File) -> Vec<u8> {
+        let mut bytes = vec![0; file.size().unwrap() as usize];
+        file.read_at(&mut bytes, 0, true).unwrap();
+        bytes
+    }
+
+    /// One key after the other, as Java's `IndexFile.putKey` does it.
+    fn put(bytes: &mut [u8], geometry: Geometry, key: Key) {
+        let int = |bytes: &[u8], at: usize| u32::from_be_bytes(*bytes[at..].first_chunk().unwrap());
+        let set = |bytes: &mut [u8], at: usize, v: u32| bytes[at..at + 4].copy_from_slice(&v.to_be_bytes());
+        let set_long = |bytes: &mut [u8], at: usize, v: i64| bytes[at..at + 8].copy_from_slice(&v.to_be_bytes());
+        let count = int(bytes, 36).max(1);
+        let slot_at = 40 + (key.hash % geometry.slots) as usize * 4;
+        let before = int(bytes, slot_at);
+        let begin_ms = i64::from_be_bytes(*bytes.first_chunk().unwrap());
+        let seconds = if begin_ms <= 0 { 0 } else { ((key.store_ms - begin_ms) / 1000).max(0) };
+        let at = 40 + geometry.slots as usize * 4 + count as usize * 20;
+        set(bytes, at, key.hash);
+        set_long(bytes, at + 4, key.log_at as i64);
+        set(bytes, at + 12, seconds as u32);
+        set(bytes, at + 16, before);
+        set(bytes, slot_at, count);
+        if count == 1 {
+            set_long(bytes, 0, key.store_ms);
+            set_long(bytes, 16, key.log_at as i64);
+        }
+        set_long(bytes, 8, key.store_ms);
+        set_long(bytes, 24, key.log_at as i64);
+        let used = int(bytes, 32) + u32::from(before == 0);
+        set(bytes, 32, used);
+        set(bytes, 36, count + 1);
+    }
+
+    fn key((hash, n): (u32, usize)) -> Key {
+        Key { hash, log_at: 7 + 100 * n as u64, store_ms: 1_000_000 + 700 * n as i64 }
+    }
+
+    fn all(file: &dyn File, geometry: Geometry, header: &Header, hash: u32, begin_ms: i64) -> Vec<(u64, i64)> {
+        let mut found = Vec::new();
+        let until = Instant::now() + Duration::from_secs(20);
+        let mut each = |log_at, ms| {
+            found.push((log_at, ms));
+            Ok(true)
+        };
+        find(file, geometry, header, hash, begin_ms, until, &mut each).unwrap();
+        found
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// Slots span pages; hashes collide in slots and as such. The power goes while the last batch is written; what follows is a
+        /// batch of other keys, or the same.
+        #[test]
+        fn many_at_a_time_give_what_one_after_the_other_gives(
+            hashes in prop::collection::vec(prop_oneof![0..40u32, 0..3000u32, any::<u32>().prop_map(|h| h >> 1)], 2..300),
+            cuts in prop::collection::vec(1..120usize, 1..8), ops in 0..12u64, seed: u64, other: bool, after_ms in 0..2i64,
+        ) {
+            let geometry = Geometry { slots: 2500, items: 400 };
+            let mut disk = Faulty::healthy();
+            let mut open = file(&disk, geometry);
+            let mut header = Header::after(after_ms * 900_000, after_ms as u64 * 5);
+            open.write_all_at(&header.to_bytes(), 0).unwrap();
+            open.sync_data().unwrap();
+            disk.sync_dir(Path::new("/i")).unwrap();
+            let mut model = bytes(open.as_ref());
+            let keys: Vec<Key> = hashes.iter().copied().zip(0..).map(key).collect();
+            let mut left = &keys[..];
+            let mut cuts = cuts.into_iter().cycle();
+            while !left.is_empty() {
+                let (mut now, mut rest) = left.split_at(cuts.next().unwrap().min(left.len()));
+                if rest.is_empty() {
+                    disk.set_seed(seed);
+                    disk.lose_power_after(ops);
+                    let tried = append(open.as_ref(), geometry, header, now);
+                    disk = disk.surviving();
+                    open = disk.open(Path::new("/i/f"), Open::Write).unwrap();
+                    let found = Header::read(open.as_ref(), geometry).unwrap().unwrap();
+                    if found == header {
+                        repair(open.as_ref(), geometry, &header).unwrap();
+                        if other {
+                            now = &now[now.len() / 2..];
+                        }
+                    } else {
+                        prop_assert_eq!(found, tried.unwrap_or(found));
+                        now.iter().for_each(|key| put(&mut model, geometry, *key));
+                        header = found;
+                        (now, rest) = (&[], &[]);
+                    }
+                }
+                header = append(open.as_ref(), geometry, header, now)?;
+                now.iter().for_each(|key| put(&mut model, geometry, *key));
+                left = rest;
+            }
+            let mut ours = bytes(open.as_ref());
+            // What a batch that was not counted left behind the last item is nobody's.
+            let end = geometry.item_at(header.count) as usize;
+            ours[end..].fill(0);
+            prop_assert!(ours == model);
+            prop_assert_eq!(Header::read(open.as_ref(), geometry).unwrap().unwrap(), header);
+        }
+    }
+
+    #[test]
+    fn a_chain_is_walked_from_the_newest_back_to_a_time() {
+        let geometry = Geometry { slots: 3, items: 20 };
+        let disk = Faulty::healthy();
+        let file = file(&disk, geometry);
+        let keys: Vec<Key> = [5, 2, 5, 8, 5].into_iter().zip(0..).map(key).collect();
+        let header = append(file.as_ref(), geometry, Header::after(0, 0), &keys).unwrap();
+        // Stored at 0, 1400 and 2800 ms behind the first: to the second.
+        let expected = [(407, 1_002_000), (207, 1_001_000), (7, 1_000_000)];
+        assert_eq!(all(file.as_ref(), geometry, &header, 5, i64::MIN), expected);
+        assert_eq!(all(file.as_ref(), geometry, &header, 5, 1_001_999), expected[..2]);
+        assert_eq!(all(file.as_ref(), geometry, &header, 5, 1_002_000), expected[..1]);
+        assert_eq!(all(file.as_ref(), geometry, &header, 8, i64::MIN), [(307, 1_002_000)]);
+        assert_eq!(all(file.as_ref(), geometry, &header, 11, i64::MIN), []);
+        assert_eq!(of_last_record(file.as_ref(), geometry, &header).unwrap(), 1);
+        assert_eq!(geometry_of(file.as_ref(), geometry.file_bytes()).unwrap(), Some(geometry));
+    }
+
+    #[test]
+    fn chains_that_go_in_circles_or_out_of_the_file_end() {
+        let geometry = Geometry { slots: 1, items: 10 };
+        let disk = Faulty::healthy();
+        let file = file(&disk, geometry);
+        let keys: Vec<Key> = [5, 5].into_iter().zip(0..).map(key).collect();
+        let header = append(file.as_ref(), geometry, Header::after(0, 0), &keys).unwrap();
+        for before in [1u32, 2, 9, 10, 11, i32::MAX as u32, u32::MAX] {
+            file.write_all_at(&before.to_be_bytes(), geometry.item_at(1) + 16).unwrap();
+            assert_eq!(all(file.as_ref(), geometry, &header, 5, i64::MIN).len(), 2, "{before}");
+            file.write_all_at(&before.to_be_bytes(), geometry.slot_at(0)).unwrap();
+            assert!(all(file.as_ref(), geometry, &header, 5, i64::MIN).len() <= 2, "{before}");
+            file.write_all_at(&2u32.to_be_bytes(), geometry.slot_at(0)).unwrap();
+        }
+    }
+}

@@ -82,6 +82,11 @@ impl Faulty {
         disk
     }
 
+    /// Another fate at the next cut.
+    pub fn set_seed(&self, seed: u64) {
+        self.state().seed = seed | 1;
+    }
+
     /// Fails writes and allocations beyond this many bytes in all files.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.state().capacity = bytes;
