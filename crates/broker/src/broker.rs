@@ -47,7 +47,7 @@ pub enum OpenError {
 
 impl OpenError {
     pub(crate) fn config(config: &Config, key: &'static str, why: impl ToString) -> Self {
-        Self::Config { key, value: config.str(key).to_string(), why: why.to_string() }
+        Self::Config { key, value: config.written(key).to_string(), why: why.to_string() }
     }
 }
 
@@ -174,10 +174,7 @@ fn store_options(config: &Config) -> Result<cometmq_store::Options, OpenError> {
         return Err(OpenError::config(config, "storePathCommitLog", "several paths are not supported by this version"));
     }
     options.log_dir = (!log_dir.is_empty()).then(|| PathBuf::from(log_dir));
-    if !matches!(config.str("storeType"), "default" | "") {
-        let why = "only file stores (storeType=default) are supported; nothing was touched";
-        return Err(OpenError::config(config, "storeType", why));
-    }
+    refuse_other_stores(config)?;
     // A size that no key sets is taken from the files that are there.
     let size = |key| config.is_set(key).then(|| u64::try_from(config.int(key)).unwrap_or(0));
     options.segment_bytes = size("mappedFileSizeCommitLog");
@@ -194,6 +191,37 @@ fn store_options(config: &Config) -> Result<cometmq_store::Options, OpenError> {
         OpenError::config(config, "messageDelayLevel", "expected numbers with s, m, h or d, by spaces")
     })?;
     Ok(options)
+}
+
+/// Keys that put a store's data where nothing here reads it. Looked at before anything is touched.
+fn refuse_other_stores(config: &Config) -> Result<(), OpenError> {
+    let refuse = |key, why: &str| Err(OpenError::config(config, key, format!("{why}; nothing was touched")));
+    let kind = config.str("storeType");
+    if !kind.is_empty() && !kind.eq_ignore_ascii_case("default") {
+        return refuse(
+            "storeType",
+            "only file stores are supported; write topics, groups and offsets to JSON with `mqadmin rocksDBConfigToJson`, move \
+             consumequeue_rocksdb away (queues are built anew from the commit log), and set storeType=default",
+        );
+    }
+    if config.str("configManagerVersion") == "v2" {
+        let why = "topics, groups and offsets would be in RocksDB; write them to JSON and set configManagerVersion=v1";
+        return refuse("configManagerVersion", why);
+    }
+    let on = |key| config.bool(key).then_some(key);
+    if let Some(key) = on("timerRocksDBEnable").or(on("transRocksDBEnable")) {
+        return refuse(
+            key,
+            "timed or half messages would wait in RocksDB and never come; let Java deliver them, set it to false",
+        );
+    }
+    if config.bool("rocksdbCQDoubleWriteEnable") {
+        return refuse("rocksdbCQDoubleWriteEnable", "queues are kept in files alone; set it to false");
+    }
+    if config.bool("enableDLegerCommitLog") {
+        return refuse("enableDLegerCommitLog", "a DLedger log has a format of its own that is not supported");
+    }
+    Ok(())
 }
 
 /// `1s 5s 10m 2h` in milliseconds.

@@ -15,6 +15,7 @@ pub mod disk;
 mod error;
 mod options;
 mod store;
+mod refuse;
 mod append;
 mod log;
 mod tail;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -25,7 +25,7 @@ use crate::signal::Signal;
 use crate::space::Full;
 use crate::stats::StoreStats;
 use crate::tail::Tail;
-use crate::{Error, FlushMode, Options, dispatch, expire, flush, recover};
+use crate::{Error, FlushMode, Options, dispatch, expire, flush, recover, refuse};
 
 /// A lock whose holder panicked is still a lock: the data behind it is checked where it matters (see `append`).
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -97,12 +97,12 @@ impl Store {
     pub fn open(options: Options, disk: Arc<dyn Disk>, clock: Clock) -> Result<Self, Error> {
         let root = options.root.clone();
         let own = options.own_dir();
+        refuse::check(disk.as_ref(), &root)?;
         disk.create_dirs(&root).at("create", &root)?;
-        disk.create_dirs(&own).at("create", &own)?;
         let lock_path = root.join("lock");
         let held = disk.lock(&lock_path).at("lock", &lock_path)?;
         let held = held.ok_or(Error::Locked { path: lock_path })?;
-        refuse_rocksdb(disk.as_ref(), &root)?;
+        disk.create_dirs(&own).at("create", &own)?;
 
         let abort = root.join("abort");
         let crashed = disk.open(&abort, Open::Read).is_ok();
@@ -408,27 +408,5 @@ impl Inner {
         if self.options.flush == FlushMode::Sync {
             self.each_waker(|w| w.durable());
         }
-    }
-}
-
-/// Stores that keep queues or configuration in RocksDB are not ours to open. An empty `rocksdbstore/` is always there.
-fn refuse_rocksdb(disk: &dyn Disk, root: &Path) -> Result<(), Error> {
-    let not_empty = |path: &PathBuf| disk.list(path).is_ok_and(|l| !l.is_empty());
-    let names = [
-        "consumequeue_rocksdb",
-        "config/topics",
-        "config/subscriptionGroups",
-        "config/consumerOffsets",
-        "config/metadata",
-        "config/rdb",
-    ];
-    match names.iter().map(|n| root.join(n)).find(not_empty) {
-        None => Ok(()),
-        Some(path) => Err(Error::Layout {
-            path,
-            what: "this store keeps data in RocksDB, which is not supported; let the Java broker move it to files \
-                   (storeType=default, or exportMetadataInRocksDB / the JSON configuration) and start again"
-                .to_string(),
-        }),
     }
 }

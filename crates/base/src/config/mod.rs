@@ -114,6 +114,11 @@ impl Config {
         self.read(name, Kind::Double)
     }
 
+    /// The value of a key of any kind, as it is written in a file.
+    pub fn written(&self, name: &str) -> &str {
+        self.text(self.key(name))
+    }
+
     /// All keys of the role with their values, a `key=value` line each, sorted by name.
     pub fn to_properties(&self) -> String {
         let mut text = String::new();
@@ -278,9 +283,11 @@ mod tests {
     #[test]
     fn only_set_keys_that_nothing_reads_are_reported_as_not_built() {
         let mut config = broker();
-        config.load_properties("brokerName=b\nenableLmq=true\nhaListenPort=10912\nstoreType=defaultRocksDB\n").unwrap();
+        config
+            .load_properties("brokerName=b\nenableLmq=true\nhaListenPort=10912\ntransientStorePoolEnable=true\n")
+            .unwrap();
         let reported: Vec<(&str, &str)> = config.not_built().iter().map(|(key, value)| (key.name, *value)).collect();
-        assert_eq!(reported, [("enableLmq", "true"), ("storeType", "defaultRocksDB")]);
+        assert_eq!(reported, [("enableLmq", "true"), ("transientStorePoolEnable", "true")]);
     }
 
     #[test]
