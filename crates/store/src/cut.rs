@@ -6,7 +6,8 @@
 //! Crash    entries go first and the copy comes before the zeros, so the next start finds the same and does it again
 //! Java     `MappedFileQueue.truncateDirtyFiles`, `ConsumeQueue.truncateDirtyLogicFiles`
 
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -14,12 +15,26 @@ use crate::Error;
 use crate::disk::{Disk, Open};
 use crate::error::IoContext;
 use crate::log::Segment;
+use crate::queue::Entry;
 use crate::store::Inner;
 
-/// Takes back the entries behind the ends of all queues. The log was read as far as it goes.
-pub(crate) fn queues(inner: &Arc<Inner>) -> Result<(), Error> {
+/// Takes back the entries behind the ends of all queues. The log was read as far as it goes. An entry that points into a
+/// damaged part of it stays: its offset was given away, and is not given again.
+pub(crate) fn queues(inner: &Arc<Inner>, damaged: &[Range<u64>]) -> Result<(), Error> {
+    let is_damaged = |entry: &Entry| damaged.iter().any(|part| part.contains(&entry.log_at));
     for (topic, id) in inner.files.queues()? {
-        let next = inner.queue(&topic, id)?.0.next.load(Ordering::Relaxed);
+        let queue = inner.queue(&topic, id)?;
+        let mut next = queue.0.next.load(Ordering::Relaxed);
+        while !damaged.is_empty()
+            && let Some(entry) = inner.files.entry(&topic, id, next).at("read", inner.files.dir())?
+            && entry.is_written()
+            && is_damaged(&entry)
+        {
+            inner.add_entry(&queue.0, next, entry);
+            next += 1;
+        }
+        queue.0.next.store(next, Ordering::Relaxed);
+        queue.0.end.store(next, Ordering::SeqCst);
         inner.files.cut(&topic, id, next).at("cut", inner.files.dir())?;
     }
     inner.files.sync().at("sync", inner.files.dir())
@@ -31,17 +46,30 @@ pub(crate) fn log(inner: &Inner, end: u64) -> Result<(), Error> {
     let own = inner.options.own_dir();
     let disk = inner.disk.as_ref();
     if segment.end() > end {
-        clear(disk, segment, end - segment.base, &own.join(format!("cut-{end}")))?;
+        clear(disk, segment, end - segment.base, &own)?;
     }
     inner.log.drop_after(segment.base, |gone| {
-        clear(disk, gone, 0, &own.join(format!("cut-{}", gone.base)))?;
+        clear(disk, gone, 0, &own)?;
         disk.remove(&gone.path).at("remove", &gone.path)
     })
 }
 
-fn clear(disk: &dyn Disk, segment: &Segment, from: u64, copy_to: &Path) -> Result<(), Error> {
+/// `cut-<offset>` in `own`, or the first of `cut-<offset>.1`, `.2` … that does not exist: what was set aside stays.
+fn free_name(disk: &dyn Disk, own: &Path, offset: u64) -> PathBuf {
+    let mut path = own.join(format!("cut-{offset}"));
+    for n in 1u32.. {
+        if disk.open(&path, Open::Read).is_err() {
+            break;
+        }
+        path = own.join(format!("cut-{offset}.{n}"));
+    }
+    path
+}
+
+fn clear(disk: &dyn Disk, segment: &Segment, from: u64, own: &Path) -> Result<(), Error> {
     let mut buf = vec![0; 1 << 20];
     let Some(mut part) = next_data(segment, from, &mut buf)? else { return Ok(()) };
+    let copy_to = &free_name(disk, own, segment.base + from);
     tracing::warn!(file = %segment.path.display(), from = segment.base + part.0, to = %copy_to.display(), "bytes behind the end of the log are set aside");
     let copy = disk.open(copy_to, Open::Create).at("create", copy_to)?;
     copy_to.parent().map_or(Ok(()), |dir| disk.sync_dir(dir).at("sync", dir))?;

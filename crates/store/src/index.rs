@@ -28,7 +28,7 @@ use crate::error::IoContext;
 use crate::index_file::{self, Geometry, Header, Key};
 use crate::log::Log;
 use crate::store::lock;
-use crate::{Error, Options, recover};
+use crate::{Error, Options, scan};
 
 /// Java: `maxHashSlotNum`, `maxIndexNum`.
 const GEOMETRY_DEFAULT: Geometry = Geometry { slots: 5_000_000, items: 20_000_000 };
@@ -241,7 +241,7 @@ impl Index {
         }
         state.gathered_since.get_or_insert_with(Instant::now);
         let State { gathered, partial, .. } = state;
-        state.scanned = recover::walk(log, from, stop, CHUNK, |record| {
+        state.scanned = scan::walk(log, from, stop, CHUNK, |record| {
             let (log_at, store_ms) = (record.log_offset() as u64, record.store_ms());
             let mut known = if partial.0 == log_at { partial.1 } else { 0 };
             each_key(record, |hash| match known {

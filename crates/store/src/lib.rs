@@ -30,6 +30,7 @@ mod flush;
 mod dispatch;
 mod checkpoint;
 mod recover;
+mod scan;
 mod cut;
 mod space;
 mod expire;

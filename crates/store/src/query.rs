@@ -11,7 +11,7 @@ use cometmq_wire::properties::{KEYS, TAGS, UNIQ_KEY};
 use cometmq_wire::record::{self, Kind, Record};
 
 use crate::store::{Inner, lock};
-use crate::{Error, FlushMode, Store, index, recover};
+use crate::{Error, FlushMode, Store, index, scan};
 
 /// What a query may take: a client waits for 15 s.
 const TIME_MAX: Duration = Duration::from_secs(10);
@@ -174,6 +174,6 @@ impl Inner {
                 Bytes::from(bytes)
             }
         };
-        Ok(recover::check(&bytes, log_at).is_ok().then_some(bytes))
+        Ok(scan::check(&bytes, log_at).is_ok().then_some(bytes))
     }
 }

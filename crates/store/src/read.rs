@@ -11,7 +11,7 @@ use bytes::Bytes;
 use cometmq_wire::record::{self, Kind};
 
 use crate::queue::{Entry, QueueRef};
-use crate::{Error, Store, recover};
+use crate::{Error, Store, scan};
 
 /// How far one read may go.
 #[derive(Debug, Clone, Copy)]
@@ -295,7 +295,7 @@ impl crate::store::Inner {
             let at = (entry.log_at - start) as usize;
             let record = bytes.slice(at..at + entry.len as usize);
             // A damaged record would end the batch in Java's client, and lose it the messages behind.
-            match recover::check(&record, entry.log_at) {
+            match scan::check(&record, entry.log_at) {
                 Ok(whole) if whole.len() == record.len() => records.push(record),
                 _ => self.damaged(std::iter::once(entry)),
             }

@@ -13,23 +13,22 @@
 //! What lies behind the end is [`cut`].
 //! Java: `CommitLog.recoverNormally`, `recoverAbnormally`.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use cometmq_wire::java_hash::tags_code;
 use cometmq_wire::properties;
-use cometmq_wire::record::{self, BLANK_MIN, Kind, Record};
+use cometmq_wire::record::Record;
 
 use crate::append::is_hidden;
 use crate::checkpoint::{Checkpoint, OwnCheckpoint};
-use crate::error::IoContext;
-use crate::log::{Log, Segment};
 use crate::queue::{Entry, QueueRef};
+use crate::scan::{Durable, Scan};
 use crate::store::{Inner, lock};
 use crate::{Error, FlushMode, cut, dispatch, flush};
 
-const CHUNK: usize = 4 << 20;
 /// Entries gathered in memory before they are written out.
 const ENTRIES_MAX: u64 = 128 << 10;
 /// A larger gap in a queue's offsets is not filled entry by entry: the queue starts anew behind it.
@@ -56,16 +55,21 @@ pub(crate) fn run(
     java: &Checkpoint,
 ) -> Result<(), Error> {
     let segments = inner.log.segments();
-    let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return cut::queues(inner) };
+    let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return cut::queues(inner, &[]) };
     let range = first.base..=last.end();
     let own = own.filter(|o| range.contains(&o.dispatched) && range.contains(&o.durable) && o.dispatched <= o.durable);
     let began = Instant::now();
     let from = own.filter(|o| inner.files.bytes() >= o.queue_bytes).map_or(first.base, |o| o.dispatched);
-    let durable = own.map_or(0, |o| o.durable);
+    let durable = match own {
+        Some(own) => Durable::Below(own.durable),
+        None if !crashed => Durable::All,
+        None => Durable::Before { offset: java.logics_offset.max(0) as u64, store_ms: java.physic_ms },
+    };
     let end = match pass(inner, from, durable, from > first.base) {
         Err(Stop::Gap(what)) => {
             tracing::warn!(what, "reading the whole commit log");
             inner.forget_queues();
+            inner.stats.damaged.store(0, Ordering::Relaxed);
             match pass(inner, first.base, durable, false) {
                 Err(Stop::Gap(what)) => return Err(Error::Layout { path: inner.log.dir().to_path_buf(), what }),
                 Err(Stop::Failed(error)) => return Err(error),
@@ -76,7 +80,7 @@ pub(crate) fn run(
         Ok(end) => end,
     };
     if own.is_none() || crashed {
-        cut::queues(inner)?;
+        cut::queues(inner, &end.damaged)?;
         cut::log(inner, end.at)?;
     }
     let segment = inner.log.segments().iter().rfind(|s| s.base <= end.at).cloned();
@@ -108,19 +112,21 @@ struct End {
     at: u64,
     store_ms: i64,
     records: u64,
+    damaged: Vec<Range<u64>>,
 }
 
 /// Reads the log from `from` to its end and adds the queue entries of what it finds. `stop_at_gap`: the queues' files hold
 /// what lies before `from`, so a gap means that they do not.
-fn pass(inner: &Arc<Inner>, from: u64, durable: u64, stop_at_gap: bool) -> Result<End, Stop> {
+fn pass(inner: &Arc<Inner>, from: u64, durable: Durable, stop_at_gap: bool) -> Result<End, Stop> {
     // Queues are loaded as of `from`: entries behind it come from the log.
     inner.written.store(from, Ordering::Release);
     inner.durable.store(from, Ordering::Release);
     inner.dispatched.store(from, Ordering::Release);
-    let mut end = End { at: from, store_ms: 0, records: 0 };
-    let mut said = Instant::now();
-    let total = inner.log.segments().last().map_or(0, |s| s.end());
-    let at = scan(inner, from, durable, |record| {
+    let mut end = End { at: from, store_ms: 0, records: 0, damaged: Vec::new() };
+    let (began, mut said) = (Instant::now(), Instant::now());
+    let total = inner.log.segments().last().map_or(0, |s| s.end()) - from;
+    let mut scan = Scan::new(inner, durable);
+    end.at = scan.run(from, |record| {
         end.records += 1;
         end.store_ms = end.store_ms.max(record.store_ms());
         index(inner, record, stop_at_gap)?;
@@ -131,178 +137,27 @@ fn pass(inner: &Arc<Inner>, from: u64, durable: u64, stop_at_gap: bool) -> Resul
         }
         if said.elapsed() > Duration::from_secs(1) {
             said = Instant::now();
-            let done = record.log_offset() as u64;
-            tracing::info!(done, total, records = end.records, "reading the commit log");
+            let done = record.log_offset() as u64 - from;
+            tracing::info!(records = end.records, "reading the commit log: {}", progress(done, total, began.elapsed()));
         }
-        Ok(())
+        Ok::<(), Stop>(())
     })?;
-    end.at = at;
+    end.damaged = scan.damaged;
     Ok(end)
 }
 
-/// Calls `visit` for each record from `from` on; returns where the log ends.
-fn scan(
-    inner: &Inner,
-    from: u64,
-    durable: u64,
-    mut visit: impl FnMut(&Record<'_>) -> Result<(), Stop>,
-) -> Result<u64, Stop> {
-    let segments = inner.log.segments();
-    let mut at = from;
-    for segment in segments.iter().filter(|s| s.end() > from) {
-        if at < segment.base {
-            at = segment.base;
-        }
-        match scan_segment(inner, segment, at, durable, &mut visit)? {
-            SegmentEnd::Full => at = segment.end(),
-            SegmentEnd::LogEnd(end) => return Ok(end),
-        }
-    }
-    Ok(at)
-}
-
-enum SegmentEnd {
-    Full,
-    LogEnd(u64),
-}
-
-fn scan_segment(
-    inner: &Inner,
-    segment: &Segment,
-    mut at: u64,
-    durable: u64,
-    visit: &mut impl FnMut(&Record<'_>) -> Result<(), Stop>,
-) -> Result<SegmentEnd, Stop> {
-    let mut window = Window { segment, end: segment.end(), chunk: CHUNK, start: at, bytes: Vec::new() };
-    loop {
-        if at + BLANK_MIN as u64 > segment.end() {
-            return Ok(SegmentEnd::Full);
-        }
-        let head = window.get(at, 8)?.first_chunk::<8>().copied().unwrap_or_default();
-        let wrong = match record::peek(head) {
-            Ok(Kind::Blank(_)) => return Ok(SegmentEnd::Full),
-            Ok(Kind::Empty) if at >= durable => return Ok(SegmentEnd::LogEnd(at)),
-            Ok(Kind::Empty) => "zeros where a record was".to_string(),
-            Ok(Kind::Message(len)) if at + len as u64 > segment.end() => "a record longer than its file".to_string(),
-            Ok(Kind::Message(len)) => match check(window.get(at, len)?, at) {
-                Ok(record) => {
-                    visit(&record)?;
-                    at += len as u64;
-                    continue;
-                }
-                Err(why) => why,
-            },
-            Err(error) => error.to_string(),
-        };
-        if at >= durable {
-            tracing::warn!(offset = at, file = %segment.path.display(), why = wrong, "the log ends at a torn record");
-            return Ok(SegmentEnd::LogEnd(at));
-        }
-        inner.stats.damaged.fetch_add(1, Ordering::Relaxed);
-        let next = next_record(&mut window, at + 1)?;
-        tracing::error!(
-            offset = at,
-            file = %segment.path.display(),
-            why = wrong,
-            resumes = next,
-            "the commit log is damaged below its durable end; stepping over it, nothing is changed"
-        );
-        match next {
-            Some(next) => at = next,
-            // The damage reaches up to the durable end, and nothing whole lies behind it: the log goes on there.
-            None if durable < segment.end() => return Ok(SegmentEnd::LogEnd(durable)),
-            None => return Ok(SegmentEnd::Full),
-        }
-    }
-}
-
-/// The record that lies at log offset `at`, with all that can be checked.
-pub(crate) fn check(bytes: &[u8], at: u64) -> Result<Record<'_>, String> {
-    let record = Record::parse(bytes).map_err(|e| e.to_string())?;
-    if record.log_offset() as u64 != at {
-        return Err(format!("a record that says it lies at {}", record.log_offset()));
-    }
-    if !record.body_is_intact() {
-        return Err("a body that does not match its crc".to_string());
-    }
-    Ok(record)
-}
-
-/// Calls `visit` for each record in `from..to`, all of which was written, until it says `false`; returns the offset behind the
-/// last one. Damage is stepped over: it was reported when it was found. `chunk` bytes are read at a time.
-pub(crate) fn walk(
-    log: &Log,
-    from: u64,
-    to: u64,
-    chunk: usize,
-    mut visit: impl FnMut(&Record<'_>) -> bool,
-) -> Result<u64, Error> {
-    for segment in log.segments().iter().filter(|s| s.end() > from && s.base < to) {
-        let mut at = from.max(segment.base);
-        let mut window = Window { segment, end: segment.end().min(to), chunk, start: at, bytes: Vec::new() };
-        while at + BLANK_MIN as u64 <= window.end {
-            let head = window.get(at, 8)?.first_chunk::<8>().copied().unwrap_or_default();
-            let len = match record::peek(head) {
-                Ok(Kind::Blank(_)) => break,
-                Ok(Kind::Message(len)) if at + len as u64 <= window.end => len,
-                _ => 0,
-            };
-            match Record::parse(window.get(at, len)?) {
-                Ok(record) if record.log_offset() as u64 == at => {
-                    at += len as u64;
-                    if !visit(&record) {
-                        return Ok(at);
-                    }
-                }
-                _ => match next_record(&mut window, at + 1)? {
-                    Some(next) => at = next,
-                    None => break,
-                },
-            }
-        }
-    }
-    Ok(to)
-}
-
-/// The next place in the segment where an intact record starts.
-fn next_record(window: &mut Window<'_>, from: u64) -> Result<Option<u64>, Error> {
-    let end = window.end;
-    let mut at = from;
-    while at + 91 <= end {
-        let head = window.get(at, 8)?.first_chunk::<8>().copied().unwrap_or_default();
-        match record::peek(head) {
-            Ok(Kind::Message(len)) if at + len as u64 <= end && check(window.get(at, len)?, at).is_ok() => {
-                return Ok(Some(at));
-            }
-            _ => at += 1,
-        }
-    }
-    Ok(None)
-}
-
-/// A part of a segment in memory, of which nothing behind `end` is read.
-struct Window<'a> {
-    segment: &'a Segment,
-    end: u64,
-    chunk: usize,
-    start: u64,
-    bytes: Vec<u8>,
-}
-
-impl Window<'_> {
-    /// The bytes `at..at + len`, fewer at the end of the file.
-    fn get(&mut self, at: u64, len: usize) -> Result<&[u8], Error> {
-        let have = self.start..self.start + self.bytes.len() as u64;
-        if !(have.contains(&at) && at + len as u64 <= have.end) {
-            let want = (self.chunk.max(len) as u64).min(self.end - at) as usize;
-            self.bytes.resize(want, 0);
-            self.start = at;
-            let n = self.segment.file.read_at(&mut self.bytes, at - self.segment.base, true);
-            self.bytes.truncate(n.at("read", &self.segment.path)?);
-        }
-        let from = (at - self.start) as usize;
-        Ok(self.bytes.get(from..self.bytes.len().min(from + len)).unwrap_or_default())
-    }
+/// How far it is, and how long it takes if it goes on like this. The last file counts as full: rather too long than too short.
+fn progress(done: u64, total: u64, elapsed: Duration) -> String {
+    let rate = done as f64 / elapsed.as_secs_f64().max(0.001);
+    let left = (total.saturating_sub(done)) as f64 / rate.max(1.0);
+    let mib = |bytes: u64| bytes >> 20;
+    format!(
+        "{} of at most {} MiB ({} %), {:.0} MiB/s, at most {left:.0} s left",
+        mib(done),
+        mib(total),
+        done * 100 / total.max(1),
+        rate / f64::from(1 << 20)
+    )
 }
 
 /// Adds the queue entry of a record.
@@ -370,4 +225,16 @@ fn entry_tags_code(inner: &Inner, record: &Record<'_>) -> i64 {
         return record.store_ms() + delay;
     }
     record.property(properties::TAGS).filter(|t| !t.is_empty()).map_or(0, tags_code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_says_how_far_and_how_long() {
+        let (gib, s) = (1 << 30, Duration::from_secs(2));
+        assert_eq!(progress(gib, 4 * gib, s), "1024 of at most 4096 MiB (25 %), 512 MiB/s, at most 6 s left");
+        assert_eq!(progress(0, 0, Duration::ZERO), "0 of at most 0 MiB (0 %), 0 MiB/s, at most 0 s left");
+    }
 }
