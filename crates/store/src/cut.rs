@@ -54,22 +54,22 @@ pub(crate) fn log(inner: &Inner, end: u64) -> Result<(), Error> {
     })
 }
 
-/// `cut-<offset>` in `own`, or the first of `cut-<offset>.1`, `.2` … that does not exist: what was set aside stays.
-fn free_name(disk: &dyn Disk, own: &Path, offset: u64) -> PathBuf {
-    let mut path = own.join(format!("cut-{offset}"));
+/// `path`, or the first of `path.1`, `path.2` … that does not exist: what was set aside before stays.
+pub(crate) fn free_name(disk: &dyn Disk, path: PathBuf) -> PathBuf {
+    let mut free = path.clone();
     for n in 1u32.. {
-        if disk.open(&path, Open::Read).is_err() {
+        if disk.open(&free, Open::Read).is_err() {
             break;
         }
-        path = own.join(format!("cut-{offset}.{n}"));
+        free = path.with_added_extension(n.to_string());
     }
-    path
+    free
 }
 
 fn clear(disk: &dyn Disk, segment: &Segment, from: u64, own: &Path) -> Result<(), Error> {
     let mut buf = vec![0; 1 << 20];
     let Some(mut part) = next_data(segment, from, &mut buf)? else { return Ok(()) };
-    let copy_to = &free_name(disk, own, segment.base + from);
+    let copy_to = &free_name(disk, own.join(format!("cut-{}", segment.base + from)));
     tracing::warn!(file = %segment.path.display(), from = segment.base + part.0, to = %copy_to.display(), "bytes behind the end of the log are set aside");
     let copy = disk.open(copy_to, Open::Create).at("create", copy_to)?;
     copy_to.parent().map_or(Ok(()), |dir| disk.sync_dir(dir).at("sync", dir))?;

@@ -92,10 +92,20 @@ impl Log {
         {
             return Err(Error::FileSize { key: "mappedFileSizeCommitLog", configured, found, path: dir });
         }
+        let last_full = opened.iter().filter(|(_, bytes, ..)| *bytes > 0).map(|(base, ..)| *base).max();
         let segment_bytes = there.or(configured).unwrap_or(SEGMENT_BYTES_DEFAULT);
         let mut segments: Vec<Arc<Segment>> = Vec::with_capacity(opened.len());
         for (base, bytes, path, file) in opened {
             let expected = segments.last().map_or(base, |before| before.end());
+            if base > expected {
+                let name = file_name(expected);
+                let what = format!("this file is missing: the next one is {}; put it back", file_name(base));
+                return Err(Error::Layout { path: dir.join(name), what });
+            }
+            if bytes == 0 && last_full.is_some_and(|last| base < last) {
+                let what = "0 bytes, but files behind it hold data; put the file back that was here".to_string();
+                return Err(Error::Layout { path, what });
+            }
             if base != expected || (bytes != segment_bytes && bytes != 0) {
                 let what = format!(
                     "{bytes} bytes from offset {base}, but files here have {segment_bytes} bytes and this one starts at \
@@ -269,7 +279,19 @@ mod tests {
         );
         assert_eq!(
             says(&|disk| file(disk, "00000000000000000300", 100)),
-            expected("300: 100 bytes from offset 300, but files here have 100 bytes and this one starts at 100")
+            expected("100: this file is missing: the next one is 00000000000000000300; put it back")
+        );
+        assert_eq!(
+            says(&|disk| file(disk, "00000000000000000050", 100)),
+            expected("050: 100 bytes from offset 50, but files here have 100 bytes and this one starts at 100")
+        );
+        let empty = |disk: &Faulty| {
+            file(disk, "00000000000000000100", 0);
+            file(disk, "00000000000000000200", 100);
+        };
+        assert_eq!(
+            says(&empty),
+            expected("100: 0 bytes, but files behind it hold data; put the file back that was here")
         );
         assert!(
             says(&|disk| file(disk, "x.tmp", 1)).is_some_and(|e| e.starts_with("/s/commitlog/x.tmp: not a commit"))

@@ -7,7 +7,7 @@
 
 mod expired;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::Error;
+use crate::cut::free_name;
 use crate::disk::{Disk, File, Open};
 use crate::error::IoContext;
 use crate::log::{file_name, parse_file_name};
@@ -45,40 +46,81 @@ struct OpenFiles {
 }
 
 impl QueueFiles {
-    pub(crate) fn open(disk: Arc<dyn Disk>, root: &Path, configured: Option<u64>) -> Result<Self, Error> {
+    /// Opens the queue files below `root`. Those of another length than most are set aside in `own_dir`: what they say is in
+    /// the log, too.
+    pub(crate) fn open(
+        disk: Arc<dyn Disk>,
+        root: &Path,
+        own_dir: &Path,
+        configured: Option<u64>,
+    ) -> Result<Self, Error> {
         let dir = root.join("consumequeue");
         disk.create_dirs(&dir).at("create", &dir)?;
         let this = Self { disk, dir, file_bytes: 0, bytes: AtomicU64::new(0), open: Mutex::default() };
-        let there = this.survey()?;
-        if let (Some((found, path)), Some(configured)) = (&there, configured)
+        let lengths = this.survey()?;
+        let whole = lengths.iter().filter(|(bytes, _)| *bytes % ENTRY_BYTES == 0);
+        let there = whole.max_by_key(|(bytes, (count, _))| (*count, Some(**bytes) == configured, **bytes));
+        if let (Some((found, (_, path))), Some(configured)) = (there, configured)
             && *found != configured
         {
             let path = path.clone();
             return Err(Error::FileSize { key: "mappedFileSizeConsumeQueue", configured, found: *found, path });
         }
-        let file_bytes = there.map(|(n, _)| n).or(configured).unwrap_or(QUEUE_FILE_BYTES_DEFAULT);
+        let file_bytes = there.map(|(bytes, _)| *bytes).or(configured).unwrap_or(QUEUE_FILE_BYTES_DEFAULT);
         if file_bytes == 0 || file_bytes % ENTRY_BYTES != 0 {
             let what = format!("consume-queue files of {file_bytes} bytes: not a multiple of {ENTRY_BYTES}");
             return Err(Error::Layout { path: this.dir, what });
         }
-        Ok(Self { file_bytes, ..this })
+        let this = Self { file_bytes, ..this };
+        if lengths.keys().any(|bytes| *bytes != file_bytes) {
+            this.set_odd_aside(own_dir)?;
+        }
+        Ok(this)
     }
 
-    /// Adds up the lengths of all files; returns the largest. (A crash may have left others shorter.)
-    fn survey(&self) -> Result<Option<(u64, PathBuf)>, Error> {
-        let mut largest = None;
+    /// Adds up the lengths of all files. Returns how many there are of each length, with one of them. An empty file does not
+    /// count: a crash leaves it, and it gets its length when it is written.
+    fn survey(&self) -> Result<BTreeMap<u64, (u64, PathBuf)>, Error> {
+        let mut lengths = BTreeMap::new();
+        self.each_file(|_, path, bytes| {
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+            if bytes > 0 {
+                lengths.entry(bytes).or_insert_with(|| (0, path.to_path_buf())).0 += 1;
+            }
+            Ok(())
+        })?;
+        Ok(lengths)
+    }
+
+    /// Calls `visit` with queue, path and length of each queue file.
+    fn each_file(&self, mut visit: impl FnMut(&str, &Path, u64) -> Result<(), Error>) -> Result<(), Error> {
         for (topic, id) in self.queues()? {
             let dir = self.queue_dir(&topic, id);
             for base in self.bases(&dir)? {
                 let path = dir.join(file_name(base));
                 let bytes = self.disk.open(&path, Open::Read).and_then(|f| f.size()).at("stat", &path)?;
-                self.bytes.fetch_add(bytes, Ordering::Relaxed);
-                if bytes > largest.as_ref().map_or(0, |(most, _)| *most) {
-                    largest = Some((bytes, path));
-                }
+                visit(&format!("{topic}-{id}"), &path, bytes)?;
             }
         }
-        Ok(largest)
+        Ok(())
+    }
+
+    fn set_odd_aside(&self, own_dir: &Path) -> Result<(), Error> {
+        self.each_file(|queue, path, bytes| {
+            let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+            let is_odd = bytes != self.file_bytes || parse_file_name(name).is_some_and(|b| b % self.file_bytes != 0);
+            if bytes == 0 || !is_odd {
+                return Ok(());
+            }
+            let to = free_name(self.disk.as_ref(), own_dir.join(format!("queue-{queue}-{name}")));
+            tracing::warn!(
+                path = %path.display(), bytes, expected = self.file_bytes, to = %to.display(),
+                "a consume-queue file of a wrong length is set aside; its entries are made again from the commit log"
+            );
+            self.disk.rename(path, &to).at("rename", path)?;
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            path.parent().map_or(Ok(()), |dir| self.disk.sync_dir(dir).at("sync", dir))
+        })
     }
 
     /// The queues that have a directory.
@@ -279,17 +321,27 @@ impl QueueFiles {
             open.unsynced.retain(|path| !path.starts_with(&topic_dir));
             open.new_in.retain(|dir| !dir.starts_with(&topic_dir));
         }
+        let mut kept = ids.iter().any(|e| !e.is_dir);
         for dir in ids.into_iter().filter(|e| e.is_dir).map(|e| topic_dir.join(e.name)) {
-            for path in self.disk.list(&dir).at("list", &dir)?.into_iter().map(|e| dir.join(e.name)) {
+            let (ours, others): (Vec<_>, Vec<_>) =
+                self.disk.list(&dir).at("list", &dir)?.into_iter().partition(|e| parse_file_name(&e.name).is_some());
+            for path in ours.into_iter().map(|e| dir.join(e.name)) {
                 let bytes = self.disk.open(&path, Open::Read).and_then(|f| f.size()).at("stat", &path)?;
                 self.disk.remove(&path).at("remove", &path)?;
                 if !lock(&self.open).doomed.remove(&path) {
                     self.bytes.fetch_sub(bytes.min(self.bytes()), Ordering::Relaxed);
                 }
             }
-            self.disk.remove_dir(&dir).at("remove", &dir)?;
+            if let Some(other) = others.first() {
+                tracing::warn!(dir = %dir.display(), file = other.name, "kept: not a consume-queue file");
+                kept = true;
+            } else {
+                self.disk.remove_dir(&dir).at("remove", &dir)?;
+            }
         }
-        self.disk.remove_dir(&topic_dir).at("remove", &topic_dir)?;
+        if !kept {
+            self.disk.remove_dir(&topic_dir).at("remove", &topic_dir)?;
+        }
         self.disk.sync_dir(&self.dir).at("sync", &self.dir)
     }
 
@@ -324,7 +376,7 @@ mod tests {
     use crate::disk::Faulty;
 
     fn files(bytes: u64) -> QueueFiles {
-        QueueFiles::open(Arc::new(Faulty::healthy()), Path::new("/s"), Some(bytes)).unwrap()
+        QueueFiles::open(Arc::new(Faulty::healthy()), Path::new("/s"), Path::new("/s/comet"), Some(bytes)).unwrap()
     }
 
     fn entry(n: u64) -> Entry {
@@ -407,10 +459,11 @@ mod tests {
     #[test]
     fn the_size_of_the_files_there_wins_and_a_contradiction_is_refused() {
         let disk = Arc::new(Faulty::healthy());
-        let first = QueueFiles::open(disk.clone(), Path::new("/s"), Some(200)).unwrap();
+        let open = |configured| QueueFiles::open(disk.clone(), Path::new("/s"), Path::new("/s/comet"), configured);
+        let first = open(Some(200)).unwrap();
         first.write(&Queue::new("t".into(), 0, 0, 0), 0, &[entry(0)]).unwrap();
-        assert_eq!(QueueFiles::open(disk.clone(), Path::new("/s"), None).unwrap().file_bytes, 200);
-        let error = QueueFiles::open(disk, Path::new("/s"), Some(400)).err().unwrap().to_string();
+        assert_eq!(open(None).unwrap().file_bytes, 200);
+        let error = open(Some(400)).err().unwrap().to_string();
         assert!(error.starts_with("mappedFileSizeConsumeQueue=400 contradicts"), "{error}");
     }
 }

@@ -3,14 +3,18 @@
 //! | found | done |
 //! |---|---|
 //! | no log | start at offset 0 |
-//! | our checkpoint fits | read the log from its dispatched offset on, add the queue entries that follow |
-//! | none, or another broker was here, or queue files are missing or short | read the whole log, rebuild all queue entries |
-//! | a record that is torn, or zeros, behind the durable offset | the log ends there; what lies behind is copied to `comet/cut-<offset>` and zeroed |
-//! | damage below the durable offset | reported, stepped over; nothing is changed |
-//! | a gap in the offsets of a queue | the whole log is read; a gap that stays is filled with entries that readers skip |
+//! | our checkpoint belongs to Java's and to the log | the log is read from its dispatched offset on; the queue entries that follow are added |
+//! | our checkpoint missing, damaged, past the log, or another broker was here | it is set aside, the whole log is read, all queue entries are made again |
+//! | queue files missing, or of a wrong length (set aside) | the same; our checkpoint still says what was durable |
+//! | queue entries that end too early: a gap in a queue's offsets | the whole log is read; a gap that stays is filled with entries that readers skip |
+//! | queue entries past the place where reading starts, or past the log | ignored and zeroed |
+//! | no whole record at or behind the durable end: torn, a hole, zeros, garbage | the log ends there; what lies behind is copied to `comet/cut-<offset>`, then zeroed |
+//! | no whole record below the durable end | damage: counted, said with file and offset, stepped over; nothing is changed, the offset in its queue is not given again |
+//! | the last file of the log is empty | it gets its length |
+//! | a file of the log is missing or empty in the middle, or has another length | refused by name |
 //!
-//! Entries in queue files past the place where reading starts are ignored: they are derived again.
-//! What lies behind the end is [`cut`].
+//! Where the durable end is: [`Durable`]. A row each in `tests/recovery_is_a_decision_table.rs`.
+//! What it does not see: entries zeroed in a queue file that kept its length, after a clean stop.
 //! Java: `CommitLog.recoverNormally`, `recoverAbnormally`.
 
 use std::ops::Range;
@@ -79,8 +83,11 @@ pub(crate) fn run(
         Err(Stop::Failed(error)) => return Err(error),
         Ok(end) => end,
     };
-    if own.is_none() || crashed {
+    let is_sure = own.is_some() && !crashed;
+    if !is_sure || !end.damaged.is_empty() {
         cut::queues(inner, &end.damaged)?;
+    }
+    if !is_sure {
         cut::log(inner, end.at)?;
     }
     let segment = inner.log.segments().iter().rfind(|s| s.base <= end.at).cloned();

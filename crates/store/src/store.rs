@@ -107,7 +107,7 @@ impl Store {
         let abort = root.join("abort");
         let crashed = disk.open(&abort, Open::Read).is_ok();
         let log = Log::open(disk.clone(), options.log_dir(), options.segment_bytes)?;
-        let files = QueueFiles::open(disk.clone(), &root, options.queue_file_bytes)?;
+        let files = QueueFiles::open(disk.clone(), &root, &own, options.queue_file_bytes)?;
         let checkpoint = Checkpoint::read(disk.as_ref(), &root)?;
         let deleted = Deleted::read(disk.as_ref(), &own, log.start())?;
         let own = OwnCheckpoint::read(disk.as_ref(), &own, &checkpoint)?;
