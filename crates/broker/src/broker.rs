@@ -169,11 +169,10 @@ impl Broker {
 
 fn store_options(config: &Config) -> Result<cometmq_store::Options, OpenError> {
     let mut options = cometmq_store::Options::new(PathBuf::from(config.str("storePathRootDir")));
-    let log_dir = config.str("storePathCommitLog");
-    if log_dir.contains(',') {
-        return Err(OpenError::config(config, "storePathCommitLog", "several paths are not supported by this version"));
-    }
-    options.log_dir = (!log_dir.is_empty()).then(|| PathBuf::from(log_dir));
+    // Java: `MixAll.MULTI_PATH_SPLITTER`.
+    let paths = |key| config.str(key).split(',').filter(|path| !path.is_empty()).map(PathBuf::from).collect();
+    options.log_dirs = paths("storePathCommitLog");
+    options.read_only_log_dirs = paths("readOnlyCommitLogStorePaths");
     refuse_other_stores(config)?;
     // A size that no key sets is taken from the files that are there.
     let size = |key| config.is_set(key).then(|| u64::try_from(config.int(key)).unwrap_or(0));

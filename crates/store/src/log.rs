@@ -1,10 +1,12 @@
-//! The commit log on disk: files of one size, named by the offset of their first byte (20 digits).
+//! The commit log on disk: files of one size, named by the offset of their first byte (20 digits), in one or several
+//! directories. File `n` is made in directory `n` modulo their number, in order of name, of those that are not full.
 //!
 //! Disk     a file gets its full length at once (Java checks it) and real blocks in windows ahead of the head, so that a
 //!          full disk is met by the allocation and not by a write
 //! Crash    behind the last record lie zeros, or what a crash tore; `recover` decides
-//! Java     `MappedFileQueue`, `AllocateMappedFileService`
+//! Java     `MappedFileQueue`, `MultiPathMappedFileQueue`, `AllocateMappedFileService`
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
@@ -51,7 +53,9 @@ impl Segment {
 
 pub(crate) struct Log {
     disk: Arc<dyn Disk>,
-    dir: PathBuf,
+    /// Where files are made, sorted; never empty.
+    dirs: Vec<PathBuf>,
+    full: Mutex<Vec<PathBuf>>,
     pub(crate) segment_bytes: u64,
     segments: RwLock<Arc<Vec<Arc<Segment>>>>,
     /// Made ahead of time by the flush thread.
@@ -67,22 +71,55 @@ pub(crate) fn parse_file_name(name: &str) -> Option<u64> {
     (name.len() == 20 && name.bytes().all(|b| b.is_ascii_digit())).then(|| name.parse().ok())?
 }
 
+/// Adds the files of a directory of the log to `found`.
+fn list(disk: &dyn Disk, dir: &Path, found: &mut Vec<(u64, PathBuf)>) -> Result<(), Error> {
+    for entry in disk.list(dir).at("list", dir)? {
+        let base = parse_file_name(&entry.name).filter(|_| !entry.is_dir).ok_or_else(|| Error::Layout {
+            path: dir.join(&entry.name),
+            what: "not a commit-log file (a name of 20 digits is expected); move it away".to_string(),
+        })?;
+        found.push((base, dir.join(&entry.name)));
+    }
+    Ok(())
+}
+
 impl Log {
     /// Opens the segments that are there. A directory with an odd file is refused, not repaired.
-    pub(crate) fn open(disk: Arc<dyn Disk>, dir: PathBuf, configured: Option<u64>) -> Result<Self, Error> {
-        disk.create_dirs(&dir).at("create", &dir)?;
+    pub(crate) fn open(
+        disk: Arc<dyn Disk>,
+        mut dirs: Vec<PathBuf>,
+        read_only: &[PathBuf],
+        configured: Option<u64>,
+    ) -> Result<Self, Error> {
+        dirs.sort();
+        dirs.dedup();
+        let all = dirs.clone();
+        dirs.retain(|dir| !read_only.contains(dir));
+        let Some(dir) = dirs.first().cloned() else {
+            let what =
+                "readOnlyCommitLogStorePaths has every path of storePathCommitLog: no file could be made".to_string();
+            return Err(Error::Layout { path: all.first().cloned().unwrap_or_default(), what });
+        };
         let mut found = Vec::new();
-        for entry in disk.list(&dir).at("list", &dir)? {
-            let base = parse_file_name(&entry.name).filter(|_| !entry.is_dir).ok_or_else(|| Error::Layout {
-                path: dir.join(&entry.name),
-                what: "not a commit-log file (a name of 20 digits is expected); move it away".to_string(),
-            })?;
-            found.push((base, dir.join(&entry.name)));
+        for dir in &dirs {
+            disk.create_dirs(dir).at("create", dir)?;
+            list(disk.as_ref(), dir, &mut found)?;
+        }
+        for dir in read_only.iter().filter(|dir| disk.list(dir).is_ok()) {
+            list(disk.as_ref(), dir, &mut found)?;
         }
         found.sort();
+        found.dedup();
         let mut opened = Vec::with_capacity(found.len());
         for (base, path) in found {
-            let file = disk.open(&path, Open::Write).at("open", &path)?;
+            // The file that is still written may lie on a path that takes no new ones, and others on a disk that takes nothing.
+            let file = match disk.open(&path, Open::Write) {
+                Err(e) if matches!(e.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
+                    disk.open(&path, Open::Read)
+                }
+                other => other,
+            };
+            let file = file.at("open", &path)?;
             let bytes = file.size().at("stat", &path)?;
             opened.push((base, bytes, path, file));
         }
@@ -100,7 +137,8 @@ impl Log {
             if base > expected {
                 let name = file_name(expected);
                 let what = format!("this file is missing: the next one is {}; put it back", file_name(base));
-                return Err(Error::Layout { path: dir.join(name), what });
+                let beside = path.parent().map_or_else(|| dir.clone(), Path::to_path_buf);
+                return Err(Error::Layout { path: beside.join(name), what });
             }
             if bytes == 0 && last_full.is_some_and(|last| base < last) {
                 let what = "0 bytes, but files behind it hold data; put the file back that was here".to_string();
@@ -119,11 +157,31 @@ impl Log {
             }
             segments.push(Arc::new(Segment { base, bytes: segment_bytes, path, file, allocated: AtomicU64::new(0) }));
         }
-        Ok(Self { disk, dir, segment_bytes, segments: RwLock::new(Arc::new(segments)), spare: Mutex::new(None) })
+        let (segments, spare, full) = (RwLock::new(Arc::new(segments)), Mutex::new(None), Mutex::default());
+        Ok(Self { disk, dirs, full, segment_bytes, segments, spare })
     }
 
+    /// The first of the directories.
     pub(crate) fn dir(&self) -> &Path {
-        &self.dir
+        self.dirs.first().map_or(Path::new(""), PathBuf::as_path)
+    }
+
+    pub(crate) fn dirs(&self) -> &[PathBuf] {
+        &self.dirs
+    }
+
+    pub(crate) fn set_full(&self, full: Vec<PathBuf>) {
+        *lock(&self.full) = full;
+    }
+
+    /// Where the file that starts at `base` is made.
+    fn dir_for(&self, base: u64) -> &Path {
+        let full = lock(&self.full);
+        let mut free: Vec<&PathBuf> = self.dirs.iter().filter(|dir| !full.contains(dir)).collect();
+        if free.is_empty() {
+            free = self.dirs.iter().collect();
+        }
+        free[(base / self.segment_bytes) as usize % free.len()]
     }
 
     pub(crate) fn segments(&self) -> Arc<Vec<Arc<Segment>>> {
@@ -141,13 +199,31 @@ impl Log {
         segments.get(i.checked_sub(1)?).filter(|s| offset < s.end()).cloned()
     }
 
+    /// Makes a file; on a full disk elsewhere, if there is an elsewhere.
     fn create(&self, base: u64) -> Result<Arc<Segment>, Error> {
-        let path = self.dir.join(file_name(base));
+        let mut tries = self.dirs.len();
+        loop {
+            let dir = self.dir_for(base);
+            let why = match self.create_in(dir, base) {
+                Err(Error::DiskFull(why)) if tries > 1 => why,
+                other => return other,
+            };
+            // Two files of one name in two directories would be no log.
+            let path = dir.join(file_name(base));
+            self.disk.remove(&path).at("remove", &path)?;
+            tracing::warn!(why, "the next file of the commit log is made in another directory");
+            lock(&self.full).push(dir.to_path_buf());
+            tries -= 1;
+        }
+    }
+
+    fn create_in(&self, dir: &Path, base: u64) -> Result<Arc<Segment>, Error> {
+        let path = dir.join(file_name(base));
         let made = self.disk.open(&path, Open::Create).at("create", &path)?;
         made.set_len(self.segment_bytes).at("set the length of", &path)?;
         let segment = Segment { base, bytes: self.segment_bytes, path, file: made, allocated: AtomicU64::new(0) };
         segment.reserve(1)?;
-        self.disk.sync_dir(&self.dir).at("sync", &self.dir)?;
+        self.disk.sync_dir(dir).at("sync", dir)?;
         Ok(Arc::new(segment))
     }
 
@@ -192,7 +268,8 @@ impl Log {
         let (keep, gone): (Vec<_>, Vec<_>) = segments.iter().cloned().partition(|s| s.base <= last_base);
         for segment in gone.iter().rev() {
             away(segment)?;
-            self.disk.sync_dir(&self.dir).at("sync", &self.dir)?;
+            let dir = segment.path.parent().unwrap_or(self.dir());
+            self.disk.sync_dir(dir).at("sync", dir)?;
         }
         *self.segments.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(keep);
         Ok(())
@@ -219,7 +296,7 @@ mod tests {
     use crate::disk::Faulty;
 
     fn open(disk: &Faulty, configured: Option<u64>) -> Result<Log, Error> {
-        Log::open(Arc::new(disk.clone()), PathBuf::from("/s/commitlog"), configured)
+        Log::open(Arc::new(disk.clone()), vec!["/s/commitlog".into()], &[], configured)
     }
 
     fn bases(log: &Log) -> Vec<u64> {
@@ -241,6 +318,55 @@ mod tests {
         log.prepare(110).unwrap();
         assert_eq!(log.roll(200).unwrap().base, 200);
         assert_eq!(bases(&log), [0, 100, 200]);
+    }
+
+    fn open_in(disk: &Faulty, dirs: &[&str], read_only: &[&str]) -> Result<Log, Error> {
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        Log::open(Arc::new(disk.clone()), paths(dirs), &paths(read_only), Some(100))
+    }
+
+    fn dirs_of(log: &Log) -> Vec<String> {
+        log.segments().iter().map(|s| s.path.parent().unwrap().display().to_string()).collect()
+    }
+
+    #[test]
+    fn files_are_made_in_several_directories_as_java_chooses() {
+        let disk = Faulty::healthy();
+        let log = open_in(&disk, &["/c", "/a", "/b", "/a"], &["/old"]).unwrap();
+        (0..4).for_each(|n| _ = log.roll(n * 100).unwrap());
+        assert_eq!(dirs_of(&log), ["/a", "/b", "/c", "/a"]);
+        // Two left: 400 and 500 are numbers 4 and 5 of two.
+        log.set_full(vec!["/b".into()]);
+        (4..6).for_each(|n| _ = log.roll(n * 100).unwrap());
+        assert_eq!(dirs_of(&log)[4..], ["/a", "/c"]);
+        log.set_full(vec!["/a".into(), "/b".into(), "/c".into()]);
+        assert_eq!(log.roll(600).unwrap().path, Path::new("/a/00000000000000000600"), "all full: as if none were");
+
+        // One becomes read-only: its files stay in the log, none is added.
+        let log = open_in(&disk, &["/a", "/b"], &["/c"]).unwrap();
+        assert_eq!(dirs_of(&log), ["/a", "/b", "/c", "/a", "/a", "/c", "/a"]);
+        assert_eq!(log.roll(700).unwrap().path, Path::new("/b/00000000000000000700"));
+        let error = open_in(&disk, &["/a", "/b"], &[]).err().map(|e| e.to_string());
+        let missing =
+            "/a/00000000000000000200: this file is missing: the next one is 00000000000000000300; put it back";
+        assert_eq!(error.as_deref(), Some(missing));
+        let error = open_in(&disk, &["/a"], &["/a", "/b"]).err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(error.starts_with("/a: readOnlyCommitLogStorePaths has every path"), "{error}");
+    }
+
+    #[test]
+    fn a_full_disk_sends_the_next_file_elsewhere() {
+        let disk = Faulty::healthy();
+        let log = open_in(&disk, &["/a", "/b"], &[]).unwrap();
+        log.roll(0).unwrap();
+        disk.set_capacity(Some(100));
+        assert!(matches!(log.roll(100), Err(Error::DiskFull(_))));
+        assert_eq!((bases(&log), disk.list(Path::new("/b")).unwrap().len()), (vec![0], 0), "tried, and taken back");
+        disk.set_capacity(None);
+        assert_eq!(log.roll(100).unwrap().path.parent(), Some(Path::new("/a")), "until somebody says otherwise");
+        log.set_full(Vec::new());
+        assert_eq!(log.roll(200).unwrap().path.parent(), Some(Path::new("/a")));
+        assert_eq!(log.roll(300).unwrap().path.parent(), Some(Path::new("/b")));
     }
 
     #[test]

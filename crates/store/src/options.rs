@@ -15,8 +15,10 @@ pub enum FlushMode {
 pub struct Options {
     /// `storePathRootDir`
     pub root: PathBuf,
-    /// `storePathCommitLog`; `None` = `root/commitlog`
-    pub log_dir: Option<PathBuf>,
+    /// `storePathCommitLog`; none = `root/commitlog`. New files go to these in turn.
+    pub log_dirs: Vec<PathBuf>,
+    /// `readOnlyCommitLogStorePaths`: files that are there are used, no new ones are made.
+    pub read_only_log_dirs: Vec<PathBuf>,
     /// `mappedFileSizeCommitLog`; `None` = as the files there, or 1 GiB
     pub segment_bytes: Option<u64>,
     /// `mappedFileSizeConsumeQueue`; `None` = as the files there, or 300,000 entries of 20 bytes
@@ -113,7 +115,8 @@ impl Options {
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
-            log_dir: None,
+            log_dirs: Vec::new(),
+            read_only_log_dirs: Vec::new(),
             segment_bytes: None,
             queue_file_bytes: None,
             index: true,
@@ -130,8 +133,8 @@ impl Options {
         }
     }
 
-    pub(crate) fn log_dir(&self) -> PathBuf {
-        self.log_dir.clone().unwrap_or_else(|| self.root.join("commitlog"))
+    pub(crate) fn log_dirs(&self) -> Vec<PathBuf> {
+        if self.log_dirs.is_empty() { vec![self.root.join("commitlog")] } else { self.log_dirs.clone() }
     }
 
     pub(crate) fn own_dir(&self) -> PathBuf {

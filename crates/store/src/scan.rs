@@ -84,7 +84,7 @@ impl<'a> Scan<'a> {
         let mut at = from;
         for (i, segment) in segments.iter().enumerate().filter(|(_, s)| s.end() > from) {
             at = at.max(segment.base);
-            let mut window = Window { segment, end: segment.end(), chunk: CHUNK, start: at, bytes: Vec::new() };
+            let mut window = Window::new(segment, at);
             loop {
                 if at + BLANK_MIN as u64 > segment.end() {
                     break;
@@ -165,7 +165,7 @@ impl<'a> Scan<'a> {
     /// Whether a later file starts with a whole record that was durable.
     fn goes_on_in(&self, behind: &[Arc<Segment>]) -> Result<bool, Error> {
         for segment in behind {
-            let mut window = Window { segment, end: segment.end(), chunk: CHUNK, start: segment.base, bytes: Vec::new() };
+            let mut window = Window::new(segment, segment.base);
             if self.is_covered(&mut window, segment.base)? {
                 return Ok(true);
             }
@@ -268,7 +268,11 @@ struct Window<'a> {
     bytes: Vec<u8>,
 }
 
-impl Window<'_> {
+impl<'a> Window<'a> {
+    fn new(segment: &'a Segment, at: u64) -> Self {
+        Self { segment, end: segment.end(), chunk: CHUNK, start: at, bytes: Vec::new() }
+    }
+
     fn look(&mut self, at: u64) -> Result<Found, Error> {
         let end = self.end;
         let head = self.get(at, 8)?.first_chunk::<8>().copied().unwrap_or_default();

@@ -45,6 +45,7 @@ impl Store {
 }
 
 impl Inner {
+    /// Of the directories of the log, the one with the most room counts; new files are made in those that are not full.
     pub(crate) fn rooms(&self) -> Vec<Room> {
         let room = |path: &std::path::Path| match self.disk.space(path) {
             Ok(space) => Some((path.to_path_buf(), space)),
@@ -53,7 +54,14 @@ impl Inner {
                 None
             }
         };
-        [self.log.dir(), self.files.dir()].into_iter().filter_map(room).collect()
+        let of_log: Vec<Room> = self.log.dirs().iter().filter_map(|dir| room(dir)).collect();
+        if let [_, _, ..] = of_log[..] {
+            let limit = self.options.retention.used_forcibly;
+            let full = of_log.iter().filter(|(_, space)| space.used_percent() > limit);
+            self.log.set_full(full.map(|(dir, _)| dir.clone()).collect());
+        }
+        let best = of_log.into_iter().min_by_key(|(_, space)| space.used_percent());
+        best.into_iter().chain(room(self.files.dir())).collect()
     }
 
     /// Refuses or accepts writes from now on. `ratios`: whether used parts count, too.

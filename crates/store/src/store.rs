@@ -106,7 +106,7 @@ impl Store {
 
         let abort = root.join("abort");
         let crashed = disk.open(&abort, Open::Read).is_ok();
-        let log = Log::open(disk.clone(), options.log_dir(), options.segment_bytes)?;
+        let log = Log::open(disk.clone(), options.log_dirs(), &options.read_only_log_dirs, options.segment_bytes)?;
         let files = QueueFiles::open(disk.clone(), &root, &own, options.queue_file_bytes)?;
         let checkpoint = Checkpoint::read(disk.as_ref(), &root)?;
         let deleted = Deleted::read(disk.as_ref(), &own, log.start())?;
@@ -200,6 +200,7 @@ impl Store {
         self.0.log.start()
     }
 
+    /// The first of the log's directories.
     pub fn log_dir(&self) -> &Path {
         self.0.log.dir()
     }

@@ -274,7 +274,7 @@ pub(super) static MESSAGE_STORE: [Key; 219] = of(
         str("storePathDLedgerCommitLog", "").important(),
         str("storePathEpochFile", "").important(),
         str("storePathBrokerIdentity", "").important(),
-        str("readOnlyCommitLogStorePaths", ""),
+        str("readOnlyCommitLogStorePaths", "").restart(),
         int("mappedFileSizeCommitLog", "1073741824").within(4096, i32::MAX as i64).restart(),
         int("compactionMappedFileSize", "104857600"),
         int("compactionCqMappedFileSize", "10485760"),
