@@ -21,6 +21,7 @@ mod log;
 mod tail;
 mod queue;
 mod queue_files;
+mod queue_ext;
 mod read;
 mod search;
 mod index_file;

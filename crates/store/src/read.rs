@@ -8,10 +8,11 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use cometmq_wire::record::{self, Kind};
+use cometmq_wire::record::{self, Kind, Record};
 
 use crate::queue::{Entry, QueueRef};
-use crate::{Error, Store, scan};
+use crate::queue_ext::is_address;
+use crate::{Error, Store, recover, scan};
 
 /// How far one read may go.
 #[derive(Debug, Clone, Copy)]
@@ -235,7 +236,22 @@ impl crate::store::Inner {
             tail.start
         };
         // What is in memory is not in the file yet, or only just.
-        self.files.read(&queue.0, from, to.min(start), wait == Wait::Yes, out)
+        self.files.read(&queue.0, from, to.min(start), wait == Wait::Yes, out)?;
+        out.iter_mut().filter(|e| is_address(e.tags_code)).try_for_each(|entry| self.resolve(queue, entry, wait))
+    }
+
+    /// Replaces the place of an extended entry by the tags code that it stands for.
+    fn resolve(&self, queue: &QueueRef, entry: &mut Entry, wait: Wait) -> io::Result<()> {
+        let unit = self.ext.tags_code(queue.topic(), queue.id(), entry.tags_code, wait == Wait::Yes)?;
+        entry.tags_code = match unit {
+            Some(code) => code,
+            None => {
+                let found = self.fetch(std::slice::from_ref(entry), wait)?;
+                let record = found.first().and_then(|bytes| Record::parse(bytes).ok());
+                record.map_or(0, |record| recover::entry_tags_code(self, &record))
+            }
+        };
+        Ok(())
     }
 
     /// The bytes of records, in order. One that does not read back as its entry says is left out and counted.

@@ -223,7 +223,7 @@ fn resolve(inner: &Arc<Inner>, queue: &QueueRef, next: i64, offset: i64, stop_at
 }
 
 /// The hash of the tag; in the delay topic, the time when the message is due. Java: `CommitLog.checkMessageAndReturnSize`.
-fn entry_tags_code(inner: &Inner, record: &Record<'_>) -> i64 {
+pub(crate) fn entry_tags_code(inner: &Inner, record: &Record<'_>) -> i64 {
     let levels = &inner.options.delay_levels_ms;
     if record.topic() == DELAY_TOPIC
         && let Some(level) = record.property(properties::DELAY).and_then(|d| d.parse::<usize>().ok())

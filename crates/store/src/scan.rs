@@ -15,7 +15,8 @@ use crate::error::IoContext;
 use crate::log::{Log, Segment};
 use crate::store::Inner;
 
-const CHUNK: usize = 4 << 20;
+/// Read at a time: stays in the L2 cache until it is parsed.
+const CHUNK: usize = 256 << 10;
 /// The shortest record.
 const RECORD_MIN: u64 = 91;
 /// A length that is larger is damage: it must not become memory.

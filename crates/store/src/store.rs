@@ -19,6 +19,7 @@ use crate::flush::Pending;
 use crate::index::Index;
 use crate::log::Log;
 use crate::queue::{Queue, QueueRef};
+use crate::queue_ext::QueueExt;
 use crate::queue_files::QueueFiles;
 use crate::retire::Deleted;
 use crate::signal::Signal;
@@ -56,6 +57,7 @@ pub(crate) struct Inner {
     pub(crate) tail: Tail,
     pub(crate) files: QueueFiles,
     pub(crate) index: Option<Index>,
+    pub(crate) ext: QueueExt,
     pub(crate) head: Mutex<Head>,
     pub(crate) pending: Mutex<Pending>,
     pub(crate) written: AtomicU64,
@@ -108,6 +110,7 @@ impl Store {
         let crashed = disk.open(&abort, Open::Read).is_ok();
         let log = Log::open(disk.clone(), options.log_dirs(), &options.read_only_log_dirs, options.segment_bytes)?;
         let files = QueueFiles::open(disk.clone(), &root, &own, options.queue_file_bytes)?;
+        let ext = QueueExt::open(disk.clone(), &root)?;
         let checkpoint = Checkpoint::read(disk.as_ref(), &root)?;
         let deleted = Deleted::read(disk.as_ref(), &own, log.start())?;
         let own = OwnCheckpoint::read(disk.as_ref(), &own, &checkpoint)?;
@@ -132,6 +135,7 @@ impl Store {
             tail,
             files,
             index,
+            ext,
             head: Mutex::default(),
             pending: Mutex::default(),
             written: AtomicU64::new(0),
