@@ -235,20 +235,20 @@ impl Index {
     /// Gathers keys of records up to `to`, which are written, as far as there is room; `true` = that was all.
     fn scan(&self, state: &mut State, log: &Log, to: u64) -> Result<bool, Error> {
         let from = state.scanned.max(log.start());
-        let stop = to.min(from.saturating_add(SCAN_BYTES_MAX));
-        if from >= stop || state.gathered.len() >= KEYS_MAX {
+        if from >= to || state.gathered.len() >= KEYS_MAX {
             return Ok(from >= to);
         }
         state.gathered_since.get_or_insert_with(Instant::now);
         let State { gathered, partial, .. } = state;
-        state.scanned = scan::walk(log, from, stop, CHUNK, |record| {
+        let pause = from.saturating_add(SCAN_BYTES_MAX);
+        state.scanned = scan::walk(log, from, to, CHUNK, |record| {
             let (log_at, store_ms) = (record.log_offset() as u64, record.store_ms());
             let mut known = if partial.0 == log_at { partial.1 } else { 0 };
             each_key(record, |hash| match known {
                 0 => gathered.push_back(Key { hash, log_at, store_ms }),
                 _ => known -= 1,
             });
-            gathered.len() < KEYS_MAX
+            gathered.len() < KEYS_MAX && log_at < pause
         })?;
         Ok(state.scanned >= to)
     }

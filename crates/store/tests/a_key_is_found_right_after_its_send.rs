@@ -182,6 +182,42 @@ fn an_index_that_was_off_catches_up() {
     }
 }
 
+/// More than is read in one go, and more keys than are kept in memory: what a query finds does not depend on it.
+#[test]
+fn behind_a_great_many_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(dir.path(), FlushMode::Async);
+    (options.flush_interval, options.dispatch_interval) = (Duration::from_secs(3600), Duration::from_secs(3600));
+    (options.segment_bytes, options.index_interval) = (Some(48 << 20), Duration::from_secs(3600));
+    (options.index_slots, options.index_items, options.queue_file_bytes) = (Some(9_000), Some(130_000), None);
+    let store = Store::open(options, Arc::new(cometmq_store::disk::Real), Clock::System).unwrap();
+    let queue = store.queue("orders", 0).unwrap();
+    let fill = |count: usize, body: &[u8], name: &str| {
+        for chunk in (0..count).collect::<Vec<_>>().chunks(1000) {
+            let mut batch = Batch::default();
+            for n in chunk {
+                let keys = format!("UNIQ_KEY\u{1}{name}{n}\u{2}KEYS\u{1}a{n} b{n}\u{2}TAGS\u{1}{name}\u{2}");
+                batch.push(&draft("orders", body, &keys), &queue).unwrap();
+            }
+            store.append(&mut batch).unwrap();
+        }
+    };
+    fill(36, &vec![1; 2 << 20], "large");
+    let large = |n| store.query(&ask("orders", KeyKind::Unique, &format!("large{n}"))).unwrap().records.len();
+    assert_eq!((0..36).map(large).collect::<Vec<_>>(), [1; 36], "72 MiB");
+    fill(70_000, b"x", "small");
+    for n in [0, 1, 34_999, 65_535, 65_536, 69_998, 69_999] {
+        let found = store.query(&ask("orders", KeyKind::Unique, &format!("small{n}"))).unwrap();
+        assert_eq!(found.records.len(), 1, "small{n}");
+    }
+    assert_eq!(
+        files(&cometmq_store::disk::Real, dir.path().join("index")).len(),
+        3,
+        "280,144 keys, most of them written"
+    );
+    store.close().unwrap();
+}
+
 /// Half messages are found, marks of a rollback are not. Java: `IndexService.buildIndex`.
 #[test]
 fn transactions() {
