@@ -1,7 +1,6 @@
 //! Flags and commands, and the way from a command line to an exit code. Java: `MQAdminStartup`, `ServerUtil`.
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -9,7 +8,7 @@ use cometmq_client::{Client, ClientOptions};
 
 use crate::report::{self, Report};
 use crate::session::Session;
-use crate::{clean, cluster, config, group, offset, progress, topic, topic_show};
+use crate::{clean, cluster, config, group, group_show, lists, offset, progress, topic, topic_show};
 
 /// Wrong flags. (clap's own code for them, 2, means "nothing changed" here.)
 const FAILED: i32 = 1;
@@ -71,6 +70,8 @@ macro_rules! commands {
 commands! {
     /// Create a topic or change it.
     UpdateTopic(topic::UpdateTopic),
+    /// Create or change the topics of a file.
+    UpdateTopicList(lists::UpdateTopicList),
     /// Delete a topic and its messages.
     DeleteTopic(topic::DeleteTopic),
     /// Change what is allowed on a topic.
@@ -90,14 +91,18 @@ commands! {
     UpdateOrderConf(topic::UpdateOrderConf),
     /// Create a consumer group or change it.
     UpdateSubGroup(group::UpdateSubGroup),
+    /// Create or change the consumer groups of a file.
+    UpdateSubGroupList(lists::UpdateSubGroupList),
     /// Delete a consumer group, its retry topic and its dead letters.
     DeleteSubGroup(group::DeleteSubGroup),
+    /// Show the configuration of a consumer group.
+    GetConsumerConfig(group_show::GetConsumerConfig),
     /// Show how far consumer groups are.
     ConsumerProgress(progress::ConsumerProgress),
     /// Show the consumers that are connected, and what they subscribe to.
-    ConsumerConnection(group::ConsumerConnection),
+    ConsumerConnection(group_show::ConsumerConnection),
     /// Show the producers that are connected.
-    ProducerConnection(group::ProducerConnection),
+    ProducerConnection(group_show::ProducerConnection),
     /// Move a consumer group to a point in time.
     ResetOffsetByTime(offset::ResetOffsetByTime),
     /// Move a consumer group to the end: what it has not consumed is skipped.
@@ -134,9 +139,7 @@ commands! {
 }
 
 /// mqadmin's commands that are not built yet.
-const NOT_BUILT: [&str; 66] = [
-    "updateTopicList",
-    "updateSubGroupList",
+const NOT_BUILT: [&str; 63] = [
     "setConsumeMode",
     "addBroker",
     "removeBroker",
@@ -156,7 +159,6 @@ const NOT_BUILT: [&str; 66] = [
     "statsAll",
     "checkMsgSendRT",
     "clusterRT",
-    "getConsumerConfig",
     "queryCq",
     "sendMessage",
     "consumeMessage",
@@ -254,12 +256,13 @@ async fn execute(cli: &Cli) -> anyhow::Result<i32> {
     };
     let code = loop {
         let report = cli.command.run(&session).await;
-        let code = report?.print(cli.common.json)?;
-        let Some(every) = every else { break code };
-        tokio::time::sleep(every).await;
+        let (code, read_on) = report?.print(cli.common.json)?;
+        match every {
+            Some(every) if read_on => tokio::time::sleep(every).await,
+            _ => break code,
+        }
     };
     client.shutdown().await;
-    std::io::stdout().flush()?;
     Ok(code)
 }
 
@@ -276,7 +279,8 @@ fn not_built(name: &str) -> Option<&'static str> {
     NOT_BUILT.into_iter().find(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// mqadmin takes a command in any case, and long flags with one hyphen (`-topic orders`) as well as with two.
+/// mqadmin takes a command in any case, and a long flag, or its beginning, with one hyphen (`-topic orders`) as well as with
+/// two. Java: commons-cli's `DefaultParser`.
 fn as_clap_wants(mut args: Vec<OsString>) -> Vec<OsString> {
     let tree = command();
     let named = args.iter().enumerate().find_map(|(at, arg)| {
@@ -287,12 +291,13 @@ fn as_clap_wants(mut args: Vec<OsString>) -> Vec<OsString> {
     args[at] = found.get_name().into();
     let longs = |wanted: &str| {
         let mut flags = tree.get_arguments().chain(found.get_arguments());
-        flags.any(|flag| flag.get_long() == Some(wanted))
+        flags.any(|flag| flag.get_long().is_some_and(|long| long.starts_with(wanted)))
     };
     for arg in &mut args[at + 1..] {
         let Some(text) = arg.to_str() else { continue };
-        let Some(name) = text.strip_prefix('-').filter(|n| n.len() > 1 && !n.starts_with('-')) else { continue };
-        if longs(name.split('=').next().unwrap_or(name)) {
+        let Some(name) = text.strip_prefix('-').filter(|name| !name.starts_with('-')) else { continue };
+        let flag = name.split('=').next().unwrap_or(name);
+        if flag.len() > 1 && longs(flag) {
             *arg = format!("--{name}").into();
         }
     }
@@ -338,6 +343,8 @@ mod tests {
             as_clap_wants(words("-n x topiclist -namesrvAddr=y --json")),
             words("-n x topicList --namesrvAddr=y --json")
         );
+        assert_eq!(as_clap_wants(words("topicRoute -topi a")), words("topicRoute --topi a"));
+        assert_eq!(as_clap_wants(words("topicRoute -torders -t=a")), words("topicRoute -torders -t=a"));
         assert_eq!(as_clap_wants(words("nosuch -topic a")), words("nosuch -topic a"));
         assert_eq!((truth("True"), truth(" FALSE"), truth("yes").is_err()), (Ok(true), Ok(false), true));
         assert_eq!(not_built("QUERYMSGBYID"), Some("queryMsgById"));

@@ -1,20 +1,17 @@
-//! Consumer groups and the clients of groups: updateSubGroup (200), deleteSubGroup (207, 215, 216, 102), consumerConnection
-//! (203), producerConnection (204). Java: `tools.command.consumer.*`, `tools.command.connection.*`.
+//! Changes of consumer groups: updateSubGroup (200), deleteSubGroup (207, 215, 216, 102). Java: `tools.command.consumer.*`.
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{ArgAction, Args};
 use cometmq_client::ResponseCode;
 use cometmq_wire::body::group::{CustomizedRetryPolicy, ExponentialRetryPolicy};
-use cometmq_wire::body::{self, ClientConnection, GroupRetryPolicy, SubscriptionGroupConfig};
-use cometmq_wire::{json, names, version};
-use serde::Serialize;
+use cometmq_wire::body::{GroupRetryPolicy, SubscriptionGroupConfig};
+use cometmq_wire::{json, names};
 use serde_json::json;
 
 use crate::args::truth;
 use crate::config::ORDER_TOPIC_CONFIG;
 use crate::report::{Changes, Report, state};
-use crate::session::{Brokers, Session, any_replicas};
-use crate::table::{Table, format};
+use crate::session::{Brokers, Session};
 use crate::topic::{attribute_changes, delete_topic, java_map};
 
 #[derive(Args)]
@@ -52,10 +49,16 @@ pub(crate) struct UpdateSubGroup {
     #[arg(short = 'p', long = "groupRetryPolicy", value_name = "JSON")]
     retry_policy: Option<String>,
     /// Id of the broker to consume from.
-    #[arg(short = 'i', long = "brokerId", value_name = "ID", default_value_t = 0)]
+    #[arg(short = 'i', long = "brokerId", value_name = "ID", default_value_t = 0, allow_negative_numbers = true)]
     broker_id: i64,
     /// Id of the broker to consume from when the group is far behind.
-    #[arg(short = 'w', long = "whichBrokerWhenConsumeSlowly", value_name = "ID", default_value_t = 1)]
+    #[arg(
+        short = 'w',
+        long = "whichBrokerWhenConsumeSlowly",
+        value_name = "ID",
+        default_value_t = 1,
+        allow_negative_numbers = true
+    )]
     when_slow: i64,
     /// Whether members hear at once when others come and go.
     #[arg(short = 'a', long = "notifyConsumerIdsChanged", value_name = "BOOL", value_parser = truth, action = ArgAction::Set, default_value_t = true)]
@@ -106,9 +109,8 @@ impl UpdateSubGroup {
     }
 }
 
-/// Java: `SubscriptionGroupConfig.toString`.
-fn java_text(config: &SubscriptionGroupConfig) -> String {
-    let policy = &config.group_retry_policy;
+/// Java: `GroupRetryPolicy.toString`.
+pub(crate) fn policy_text(policy: &GroupRetryPolicy) -> String {
     let exponential = policy.exponential_retry_policy.as_ref().map_or("null".to_string(), |p| {
         let ExponentialRetryPolicy { initial, max, multiplier } = p;
         format!("ExponentialRetryPolicy{{initial={initial}, max={max}, multiplier={multiplier}}}")
@@ -118,9 +120,16 @@ fn java_text(config: &SubscriptionGroupConfig) -> String {
         format!("CustomizedRetryPolicy{{next={next:?}}}")
     });
     format!(
+        "GroupRetryPolicy{{type={}, exponentialRetryPolicy={exponential}, customizedRetryPolicy={customized}}}",
+        policy.kind
+    )
+}
+
+/// Java: `SubscriptionGroupConfig.toString`.
+fn java_text(config: &SubscriptionGroupConfig) -> String {
+    format!(
         "SubscriptionGroupConfig{{groupName={}, consumeEnable={}, consumeFromMinEnable={}, consumeBroadcastEnable={}, \
-         consumeMessageOrderly={}, retryQueueNums={}, retryMaxTimes={}, groupRetryPolicy=GroupRetryPolicy{{type={}, \
-         exponentialRetryPolicy={exponential}, customizedRetryPolicy={customized}}}, brokerId={}, \
+         consumeMessageOrderly={}, retryQueueNums={}, retryMaxTimes={}, groupRetryPolicy={}, brokerId={}, \
          whichBrokerWhenConsumeSlowly={}, notifyConsumerIdsChangedEnable={}, groupSysFlag={}, consumeTimeoutMinute={}, \
          subscriptionDataSet=null, attributes={}}}",
         config.group_name,
@@ -130,7 +139,7 @@ fn java_text(config: &SubscriptionGroupConfig) -> String {
         config.consume_message_orderly,
         config.retry_queue_nums,
         config.retry_max_times,
-        policy.kind,
+        policy_text(&config.group_retry_policy),
         config.broker_id,
         config.which_broker_when_consume_slowly,
         config.notify_consumer_ids_changed_enable,
@@ -160,7 +169,7 @@ pub(crate) struct DeleteSubGroup {
 impl DeleteSubGroup {
     pub(crate) async fn run(&self, session: &Session) -> anyhow::Result<Report> {
         let group = self.group.trim();
-        let cluster = self.brokers.cluster.as_deref().map(str::trim).filter(|_| self.brokers.addr.is_none());
+        let cluster = self.brokers.cluster.as_deref().map(str::trim);
         let mut changes = Changes::default();
         for addr in session.masters(&self.brokers).await? {
             let before = state(session.group(&addr, group).await)?;
@@ -202,136 +211,6 @@ async fn delete_topics_of(session: &Session, cluster: &str, group: &str, changes
         }
     }
     Ok(())
-}
-
-#[derive(Args)]
-#[command(after_help = "Examples:
-  comet admin consumerConnection -g billing
-  comet admin consumerConnection -g billing -b 10.0.0.1:10911 --json")]
-pub(crate) struct ConsumerConnection {
-    /// Name of the group.
-    #[arg(short = 'g', long = "consumerGroup", value_name = "GROUP")]
-    group: String,
-    /// Ask this broker.
-    #[arg(short = 'b', long = "brokerAddr", value_name = "ADDR")]
-    broker: Option<String>,
-}
-
-/// A connected client, with the name of its version.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Connected {
-    client_id: String,
-    client_addr: String,
-    language: String,
-    version: String,
-}
-
-impl From<ClientConnection> for Connected {
-    fn from(client: ClientConnection) -> Self {
-        Self {
-            client_id: client.client_id,
-            client_addr: client.client_addr,
-            language: client.language.unwrap_or_else(|| "null".to_string()),
-            version: version::name(client.version),
-        }
-    }
-}
-
-impl Connected {
-    fn cells(&self) -> [&str; 4] {
-        [&self.client_id, &self.client_addr, &self.language, &self.version]
-    }
-}
-
-impl ConsumerConnection {
-    pub(crate) async fn run(&self, session: &Session) -> anyhow::Result<Report> {
-        let group = self.group.trim();
-        let brokers = match &self.broker {
-            Some(addr) => vec![addr.trim().to_string()],
-            None => session.brokers_of_group(group, None).await?,
-        };
-        let Some((_, found)) = members(session, &brokers, group).await? else {
-            bail!("{}: no consumer of group {group} is connected", brokers.join(", "));
-        };
-        let clients: Vec<Connected> = found.connection_set.into_iter().map(Connected::from).collect();
-        const CLIENT: &str = "%-36s %-22s %-10s %s";
-        let mut table = Table::new(CLIENT, &["#ClientId", "#ClientAddr", "#Language", "#Version"], CLIENT);
-        clients.iter().for_each(|client| table.row(&client.cells()));
-        const SUBSCRIPTION: &str = "%-20s %s";
-        let mut subscribed = Table::new(SUBSCRIPTION, &["#Topic", "#SubExpression"], SUBSCRIPTION);
-        found.subscription_table.values().for_each(|s| subscribed.row(&[&s.topic, &s.sub_string]));
-        let (kind, model, from) = (found.consume_type, found.message_model, found.consume_from_where);
-        let text = format!(
-            "{}\nBelow is subscription:\n{}\nConsumeType: {kind}\nMessageModel: {model}\nConsumeFromWhere: {from}\n",
-            table.into_text(),
-            subscribed.into_text()
-        );
-        let json = json!({
-            "group": group,
-            "connections": clients,
-            "subscriptions": found.subscription_table.values().collect::<Vec<_>>(),
-            "consumeType": kind,
-            "messageModel": model,
-            "consumeFromWhere": from,
-        });
-        Report::new(text, json)
-    }
-}
-
-/// The members of a group as the first broker that has any knows them, and which broker that is.
-pub(crate) async fn members(
-    session: &Session,
-    brokers: &[String],
-    group: &str,
-) -> anyhow::Result<Option<(String, body::ConsumerConnection)>> {
-    for addr in brokers {
-        match session.admin.consumer_connection(addr, group).await {
-            Ok(found) if !found.connection_set.is_empty() => return Ok(Some((addr.clone(), found))),
-            Ok(_) => {}
-            Err(error) if error.code() == Some(ResponseCode::CONSUMER_NOT_ONLINE) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(None)
-}
-
-#[derive(Args)]
-#[command(after_help = "Examples:
-  comet admin producerConnection -g shop -t orders")]
-pub(crate) struct ProducerConnection {
-    /// Name of the group.
-    #[arg(short = 'g', long = "producerGroup", value_name = "GROUP")]
-    group: String,
-    /// Whose brokers are asked.
-    #[arg(short = 't', long)]
-    topic: String,
-}
-
-impl ProducerConnection {
-    pub(crate) async fn run(&self, session: &Session) -> anyhow::Result<Report> {
-        let (group, topic) = (self.group.trim(), self.topic.trim());
-        let brokers = any_replicas(&*session.admin.route(topic).await?);
-        for addr in &brokers {
-            let found = match session.admin.producer_connection(addr, group).await {
-                Ok(found) => found.connection_set,
-                // Apache's remark is "the producer group[…] not exist".
-                Err(error) if error.code() == Some(ResponseCode::SYSTEM_ERROR) => Vec::new(),
-                Err(error) => return Err(error.into()),
-            };
-            if found.is_empty() {
-                continue;
-            }
-            let clients: Vec<Connected> = found.into_iter().map(Connected::from).collect();
-            let row = |(at, client): (usize, &Connected)| {
-                let [id, addr, language, version] = client.cells();
-                format("%s  %-32s %-22s %-8s %s", &[&format!("{:04}", at + 1), id, addr, language, version])
-            };
-            let text = clients.iter().enumerate().map(row).collect();
-            return Report::new(text, json!({"group": group, "connections": clients}));
-        }
-        bail!("{}: no producer of group {group} is connected", brokers.join(", "));
-    }
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ mod time;
 mod topic;
 mod topic_show;
 mod group;
+mod group_show;
+mod lists;
 mod progress;
 mod offset;
 mod cluster;

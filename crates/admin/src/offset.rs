@@ -49,9 +49,6 @@ pub(crate) struct ResetOffsetByTime {
     /// Cluster, or parent topic, whose route is used for a topic that has none of its own.
     #[arg(short = 'c', long, value_name = "CLUSTER")]
     cluster: Option<String>,
-    /// Has no meaning any more.
-    #[arg(long, hide = true)]
-    cplus: bool,
 }
 
 impl ResetOffsetByTime {
@@ -310,8 +307,8 @@ pub(crate) struct CloneGroupOffset {
     /// Name of the topic.
     #[arg(short = 't', long)]
     topic: String,
-    /// Has no meaning.
-    #[arg(short = 'o', long, value_name = "BOOL", hide = true)]
+    /// Whether the group or the topic is offline. It changes nothing, neither here nor in mqadmin.
+    #[arg(short = 'o', long, value_name = "BOOL")]
     offline: Option<String>,
 }
 

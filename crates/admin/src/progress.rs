@@ -4,14 +4,15 @@
 use std::collections::BTreeMap;
 
 use anyhow::bail;
-use clap::Args;
+use clap::{ArgAction, Args};
 use cometmq_client::{Error, MessageQueue};
 use cometmq_wire::body::{ConsumeStats, ConsumeType};
 use cometmq_wire::{names, version};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::group::members;
+use crate::args::truth;
+use crate::group_show::members;
 use crate::report::{Progress, Report, sentence};
 use crate::session::Session;
 use crate::table::{Table, front};
@@ -25,14 +26,14 @@ use crate::time;
 pub(crate) struct ConsumerProgress {
     #[arg(short = 'g', long = "groupName", value_name = "GROUP")]
     group: Option<String>,
-    /// Only this topic.
-    #[arg(short = 't', long = "topicName", value_name = "TOPIC")]
+    /// With -g: only this topic.
+    #[arg(short = 't', long = "topicName", value_name = "TOPIC", requires = "group")]
     topic: Option<String>,
-    /// true: which client has each queue.
-    #[arg(short = 's', long = "showClientIP", value_name = "BOOL", default_value = "false")]
-    show_client: String,
-    /// Cluster, or parent topic, whose route is used for a topic that has none of its own.
-    #[arg(short = 'c', long, value_name = "CLUSTER")]
+    /// With -g: which client has each queue.
+    #[arg(short = 's', long = "showClientIP", value_name = "BOOL", value_parser = truth, action = ArgAction::Set, default_value_t = false, requires = "group")]
+    show_client: bool,
+    /// With -t: cluster, or parent topic, whose route is used for a topic that has none of its own.
+    #[arg(short = 'c', long, value_name = "CLUSTER", requires = "topic")]
     cluster: Option<String>,
 }
 
@@ -68,7 +69,7 @@ impl ConsumerProgress {
             let where_ = topic.map(|topic| format!(" in topic {topic}")).unwrap_or_default();
             bail!("{}: group {group} has no offsets{where_}; maybe it has never consumed", brokers.join(", "));
         }
-        let with_clients = self.show_client.eq_ignore_ascii_case("true");
+        let with_clients = self.show_client;
         let (mut clients, mut failures) = (BTreeMap::new(), Vec::new());
         if with_clients {
             clients = clients_of_queues(session, &brokers, group, &mut failures).await?;

@@ -34,21 +34,25 @@ impl Report {
         self
     }
 
-    /// Prints all of it and returns the exit code.
-    pub(crate) fn print(&self, as_json: bool) -> anyhow::Result<i32> {
+    /// Prints all of it. Returns the exit code, and whether somebody reads on.
+    pub(crate) fn print(&self, as_json: bool) -> anyhow::Result<(i32, bool)> {
         let text = if as_json { format!("{:#}\n", self.json) } else { self.text.clone() };
         let mut out = std::io::stdout().lock();
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        let read_on = match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             // The reader has seen enough (`| head`).
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
-            done => done.context("standard output")?,
-        }
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => false,
+            done => {
+                done.context("standard output")?;
+                true
+            }
+        };
         self.failures.iter().for_each(|failure| complain(failure));
-        Ok(match (self.failures.is_empty(), self.unchanged) {
+        let code = match (self.failures.is_empty(), self.unchanged) {
             (false, _) => FAILED,
             (true, true) => UNCHANGED,
             (true, false) => DONE,
-        })
+        };
+        Ok((code, read_on))
     }
 }
 
@@ -249,7 +253,7 @@ mod tests {
                 changes.fail(Error::ShutDown);
             }
             let report = changes.report().unwrap();
-            Report { text: String::new(), ..report }.print(false).unwrap()
+            Report { text: String::new(), ..report }.print(false).unwrap().0
         };
         assert_eq!([code(false, false), code(true, false), code(true, true)], [UNCHANGED, DONE, FAILED]);
     }

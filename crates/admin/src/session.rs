@@ -13,11 +13,12 @@ pub(crate) struct Session {
     pub admin: Admin,
 }
 
-/// Which brokers a command is about.
+/// Which brokers a command is about. Both flags at once are refused: some of mqadmin's commands refuse them, the others take
+/// no notice of -c.
 #[derive(Args)]
-#[group(required = true, multiple = true)]
+#[group(required = true, multiple = false)]
 pub(crate) struct Brokers {
-    /// One broker, by its address; wins over -c.
+    /// One broker, by its address.
     #[arg(short = 'b', long = "brokerAddr", value_name = "ADDR")]
     pub addr: Option<String>,
     /// All masters of a cluster.

@@ -64,10 +64,11 @@ impl UpdateTopic {
         let mut changes = Changes::default();
         let addrs = session.masters(&self.brokers).await?;
         let mut progress = Progress::start("brokers", addrs.len());
+        let mut said = Vec::new();
         for addr in &addrs {
             match change_topic(session, addr, &config, self.attributes.trim()).await {
                 Ok((before, after)) => {
-                    changes.say(format_args!("create topic to {addr} success."));
+                    said.push(format!("create topic to {addr} success."));
                     changes.add(addr, before, after);
                 }
                 Err(error) => changes.fail(error),
@@ -75,8 +76,14 @@ impl UpdateTopic {
             progress.step();
         }
         if self.order && !changes.has_failed() {
-            self.fix_queues(session, &mut changes).await?;
+            match self.fix_queues(session, &mut changes).await {
+                // mqadmin says it first of a broker, last of a cluster.
+                Ok(line) if self.brokers.addr.is_some() => said.insert(0, line),
+                Ok(line) => said.push(line),
+                Err(error) => changes.fail(error),
+            }
         }
+        said.iter().for_each(|line| changes.say(line));
         if !changes.has_failed() {
             config.attributes = attributes;
             changes.say(java_text(&config));
@@ -84,8 +91,9 @@ impl UpdateTopic {
         changes.report()
     }
 
-    /// The order configuration: of one broker it is put into that of the others, of a cluster it is all.
-    async fn fix_queues(&self, session: &Session, changes: &mut Changes) -> anyhow::Result<()> {
+    /// The order configuration: of one broker it is put into that of the others, of a cluster it is all. Returns what mqadmin
+    /// says of it.
+    async fn fix_queues(&self, session: &Session, changes: &mut Changes) -> anyhow::Result<String> {
         let topic = self.topic.trim();
         let info = session.admin.cluster_info().await?;
         let ours: BTreeSet<&String> = match (&self.brokers.addr, &self.brokers.cluster) {
@@ -106,16 +114,16 @@ impl UpdateTopic {
             let value: Vec<String> = parts.iter().map(|(name, n)| format!("{name}:{n}")).collect();
             let value = value.join(";");
             session.admin.put_kv_config(addr, ORDER_TOPIC_CONFIG, topic, &value).await?;
-            let what = if self.brokers.addr.is_some() { "broker" } else { "cluster" };
-            changes.say(format_args!("set {what} orderConf. isOrder=true, orderConf=[{value}]"));
             changes.add(format!("{addr} {ORDER_TOPIC_CONFIG}"), Some(json!(before)), json!(value));
         }
-        Ok(())
+        let what = if self.brokers.addr.is_some() { "broker" } else { "cluster" };
+        let ours: Vec<String> = ours.iter().map(|name| format!("{name}:{}", self.write)).collect();
+        Ok(format!("set {what} orderConf. isOrder=true, orderConf=[{}]", ours.join(";")))
     }
 }
 
 /// Changes a topic on one broker: the state before and after.
-async fn change_topic(
+pub(crate) async fn change_topic(
     session: &Session,
     addr: &str,
     config: &TopicConfig,
