@@ -28,7 +28,7 @@ use crate::groups::Groups;
 use crate::heartbeat;
 use crate::offsets::Offsets;
 use crate::queue_locks::QueueLocks;
-use crate::runtime::Rates;
+use crate::runtime::{Mornings, Rates};
 use crate::settings::Settings;
 use crate::topics::Topics;
 
@@ -72,6 +72,7 @@ pub struct Broker {
     pub(crate) pulled: AtomicU64,
     pub(crate) consumed: Consumed,
     pub(crate) rates: Rates,
+    pub(crate) mornings: Mornings,
     /// Raised when the name servers should hear of the topics now.
     pub(crate) register: Notify,
     pub(crate) mailboxes: OnceLock<Vec<Mailbox>>,
@@ -125,6 +126,7 @@ impl Broker {
             pulled: AtomicU64::new(0),
             consumed: Consumed::default(),
             rates: Rates::default(),
+            mornings: Mornings::default(),
             register: Notify::new(),
             mailboxes: OnceLock::new(),
             shard_stats: OnceLock::new(),

@@ -9,6 +9,9 @@ use std::sync::{Mutex, PoisonError};
 use cometmq_store::disk::Space;
 use cometmq_wire::body::KVTable;
 use cometmq_wire::{json, version};
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 
 use crate::broker::Broker;
 use crate::error::Reject;
@@ -45,6 +48,33 @@ impl Rates {
     }
 }
 
+/// Totals at the beginnings of yesterday and of today, in local time: zeros before the first midnight of this process.
+/// Java: `BrokerStats`.
+#[derive(Default)]
+pub(crate) struct Mornings(Mutex<(Option<Date>, [[u64; 2]; 2])>);
+
+impl Mornings {
+    pub(crate) fn sample(&self, now_ms: i64, totals: [u64; 2]) {
+        // Beyond the year 9999 there are no days.
+        let Ok(now) = Timestamp::from_millisecond(now_ms) else { return };
+        self.begin(now.to_zoned_datetime(TimeZone::system()).date(), totals);
+    }
+
+    fn begin(&self, day: Date, totals: [u64; 2]) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (last, [_, today]) = *seen;
+        if last.is_some_and(|last| last != day) {
+            seen.1 = [today, totals];
+        }
+        seen.0 = Some(day);
+    }
+
+    /// Of yesterday, of today.
+    fn totals(&self) -> [[u64; 2]; 2] {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1
+    }
+}
+
 impl Broker {
     pub(crate) fn totals(&self) -> [u64; 2] {
         [self.store.stats().records.load(Ordering::Relaxed), self.pulled.load(Ordering::Relaxed)]
@@ -70,6 +100,11 @@ impl Broker {
         put("putMessageTimesTotal", totals[0].to_string());
         put("msgPutTotalTodayNow", totals[0].to_string());
         put("msgGetTotalTodayNow", totals[1].to_string());
+        let [yesterday, today] = self.mornings.totals();
+        put("msgPutTotalYesterdayMorning", yesterday[0].to_string());
+        put("msgGetTotalYesterdayMorning", yesterday[1].to_string());
+        put("msgPutTotalTodayMorning", today[0].to_string());
+        put("msgGetTotalTodayMorning", today[1].to_string());
         put("earliestMessageTimeStamp", self.store.earliest_log_time().unwrap_or(-1).to_string());
         put("commitLogMinOffset", start.to_string());
         put("commitLogMaxOffset", end.to_string());
@@ -148,6 +183,19 @@ fn uptime(ms: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mornings_are_those_of_yesterday_and_today() {
+        let mornings = Mornings::default();
+        let day = |day| jiff::civil::date(2026, 11, day);
+        mornings.begin(day(29), [5, 3]);
+        assert_eq!(mornings.totals(), [[0, 0], [0, 0]]);
+        mornings.begin(day(30), [7, 4]);
+        mornings.begin(day(30), [8, 5]);
+        assert_eq!(mornings.totals(), [[0, 0], [7, 4]]);
+        mornings.begin(day(1), [9, 9]);
+        assert_eq!(mornings.totals(), [[7, 4], [9, 9]]);
+    }
 
     #[test]
     fn rates_over_three_windows() {

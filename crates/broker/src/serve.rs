@@ -144,6 +144,7 @@ async fn housekeeping(broker: Arc<Broker>, stop: CancellationToken) {
         let now = broker.clock.now_ms();
         broker.rates.sample(now, broker.totals());
         broker.consumed.sample(std::time::Instant::now());
+        broker.mornings.sample(now, broker.totals());
         broker.queue_locks.expire(now);
         let changed = broker.clients.expire(now);
         broker.notify_changed(changed);
