@@ -8,7 +8,7 @@ use cometmq_client::{Client, ClientOptions};
 
 use crate::report::{self, Report};
 use crate::session::Session;
-use crate::{clean, cluster, config, group, group_show, lists, offset, progress, topic, topic_show};
+use crate::{clean, cluster, cluster_rt, config, group, group_show, lists, offset, progress, topic, topic_show};
 
 /// Wrong flags. (clap's own code for them, 2, means "nothing changed" here.)
 const FAILED: i32 = 1;
@@ -111,6 +111,9 @@ commands! {
     CloneGroupOffset(offset::CloneGroupOffset),
     /// List clusters and brokers.
     ClusterList(cluster::ClusterList),
+    /// Measure how long sends to each broker take.
+    #[command(name = "clusterRT")]
+    ClusterRt(cluster_rt::ClusterRt),
     /// Show the figures of a broker.
     BrokerStatus(cluster::BrokerStatus),
     /// Stop sends to a broker: its routes lose the write permission.
@@ -139,7 +142,7 @@ commands! {
 }
 
 /// mqadmin's commands that are not built yet.
-const NOT_BUILT: [&str; 63] = [
+const NOT_BUILT: [&str; 62] = [
     "setConsumeMode",
     "addBroker",
     "removeBroker",
@@ -158,7 +161,6 @@ const NOT_BUILT: [&str; 63] = [
     "startMonitoring",
     "statsAll",
     "checkMsgSendRT",
-    "clusterRT",
     "queryCq",
     "sendMessage",
     "consumeMessage",
@@ -252,6 +254,7 @@ async fn execute(cli: &Cli) -> anyhow::Result<i32> {
     let session = Session::new(&client);
     let every = match &cli.command {
         Command::ClusterList(command) => command.every(),
+        Command::ClusterRt(command) => Some(command.every()),
         _ => None,
     };
     let code = loop {

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use clap::Args;
 use cometmq_client::Error;
-use cometmq_wire::body::BrokerData;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -46,14 +45,7 @@ impl ClusterList {
     }
 
     pub(crate) async fn run(&self, session: &Session) -> anyhow::Result<Report> {
-        let brokers: Vec<BrokerData> = match self.cluster.as_deref().map(str::trim).filter(|c| !c.is_empty()) {
-            Some(cluster) => session.cluster(cluster).await?,
-            None => {
-                let mut all: Vec<_> = session.admin.cluster_info().await?.broker_addr_table.into_values().collect();
-                all.sort_by(|a, b| (&a.cluster, &a.broker_name).cmp(&(&b.cluster, &b.broker_name)));
-                all
-            }
-        };
+        let brokers = session.brokers(self.cluster.as_deref()).await?;
         let (mut members, mut failures) = (Vec::new(), Vec::new());
         let mut progress = Progress::start("brokers", brokers.iter().map(|b| b.broker_addrs.len()).sum());
         for broker in brokers {

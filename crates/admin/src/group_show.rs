@@ -38,10 +38,8 @@ impl GetConsumerConfig {
     /// Brokers that do not have the group are left out (mqadmin stops at the first of them).
     pub(crate) async fn run(&self, session: &Session) -> anyhow::Result<Report> {
         let group = self.group.trim();
-        let mut brokers: Vec<_> = session.admin.cluster_info().await?.broker_addr_table.into_values().collect();
-        brokers.sort_by(|a, b| (&a.cluster, &a.broker_name).cmp(&(&b.cluster, &b.broker_name)));
         let (mut all, mut failures) = (Vec::new(), Vec::new());
-        for broker in brokers {
+        for broker in session.brokers(None).await? {
             let Some(addr) = broker.broker_addrs.values().next() else { continue };
             match session.group(addr, group).await {
                 Ok(None) => {}

@@ -27,6 +27,7 @@ mod lists;
 mod progress;
 mod offset;
 mod cluster;
+mod cluster_rt;
 mod clean;
 mod config;
 

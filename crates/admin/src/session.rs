@@ -10,6 +10,7 @@ const MASTER: i64 = 0;
 
 /// One command's connection to its cluster.
 pub(crate) struct Session {
+    pub client: Client,
     pub admin: Admin,
 }
 
@@ -28,7 +29,7 @@ pub(crate) struct Brokers {
 
 impl Session {
     pub(crate) fn new(client: &Client) -> Self {
-        Self { admin: Admin::new(client) }
+        Self { client: client.clone(), admin: Admin::new(client) }
     }
 
     /// The addresses of a command's brokers: one, or the masters of a cluster, sorted by the brokers' names.
@@ -52,6 +53,16 @@ impl Session {
             broker.broker_addrs.iter().map(replica)
         });
         Ok(all.collect())
+    }
+
+    /// The brokers of a cluster or of all, sorted by cluster and name.
+    pub(crate) async fn brokers(&self, cluster: Option<&str>) -> anyhow::Result<Vec<BrokerData>> {
+        if let Some(cluster) = cluster.map(str::trim).filter(|name| !name.is_empty()) {
+            return self.cluster(cluster).await;
+        }
+        let mut all: Vec<_> = self.admin.cluster_info().await?.broker_addr_table.into_values().collect();
+        all.sort_by(|a, b| (&a.cluster, &a.broker_name).cmp(&(&b.cluster, &b.broker_name)));
+        Ok(all)
     }
 
     /// The brokers of a cluster, sorted by name; an unknown cluster is an error.

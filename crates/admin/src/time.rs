@@ -9,6 +9,11 @@ pub(crate) fn seconds(epoch_ms: i64) -> String {
     in_zone(epoch_ms, &TimeZone::system(), "%Y-%m-%d %H:%M:%S")
 }
 
+/// The same at UTC+8, wherever this runs, as clusterRT's lines for a log have it.
+pub(crate) fn seconds_in_china(epoch_ms: i64) -> String {
+    in_zone(epoch_ms, &TimeZone::fixed(jiff::tz::offset(8)), "%Y-%m-%d %H:%M:%S")
+}
+
 /// `2026-11-30 08:00:00,123`
 pub(crate) fn millis(epoch_ms: i64) -> String {
     in_zone(epoch_ms, &TimeZone::system(), "%Y-%m-%d %H:%M:%S,%3f")

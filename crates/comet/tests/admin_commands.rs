@@ -6,7 +6,6 @@
 mod support;
 
 use std::io::{BufRead, BufReader};
-use std::time::Duration;
 
 use serde_json::Value;
 use support::*;
@@ -202,15 +201,7 @@ fn a_table_that_is_printed_again_ends_with_its_reader() {
     let mut head = String::new();
     BufReader::new(again.stdout.take().unwrap()).read_line(&mut head).unwrap();
     assert!(head.starts_with("#Cluster Name "), "{head}");
-    let (tx, ended) = std::sync::mpsc::channel();
-    let pid = again.id();
-    std::thread::spawn(move || tx.send(again.wait()));
-    let Ok(status) = ended.recv_timeout(Duration::from_secs(20)) else {
-        let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-        panic!("it goes on");
-    };
-    assert_eq!(status.unwrap().code(), Some(0));
+    assert_eq!(end_of(again).code(), Some(0));
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn words(command: &str, flag: &Flag, long: bool) -> Vec<String> {
         let error = parse(command, &[name.clone(), argument.to_string()]).err();
         !error.is_some_and(|e| matches!(e.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation))
     };
-    let argument = ["true", "1", "get"].into_iter().find(fits);
+    let argument = ["true", "1", "2", "get"].into_iter().find(fits);
     vec![name.clone(), argument.unwrap_or_else(|| panic!("{command} {name}: no argument fits")).to_string()]
 }
 

@@ -182,3 +182,43 @@ fn clients_are_shown_in_mqadmins_columns() {
     let row = "billing                                                           1       V5_5_0                   PUSH   CLUSTERING      ";
     assert!(groups.lines().nth(1).is_some_and(|line| line.starts_with(row)), "{groups}");
 }
+
+#[test]
+fn sends_to_each_broker_are_measured_until_nobody_reads() {
+    let server = Server::start();
+    let measure = |more: &[&str]| {
+        let mut process = comet()
+            .args(["admin", "clusterRT", "-a", "3", "-i", "1", "-n", &server.namesrv])
+            .args(more)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines: Vec<String> =
+            BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap).take(3).collect();
+        // Its next round finds nobody.
+        assert_eq!(end_of(process).code(), Some(0));
+        lines
+    };
+    let [head, first, second] = measure(&[]).try_into().unwrap();
+    assert_eq!(head, "#Cluster Name             #Broker Name              #RT   #successCount  #failCount");
+    for row in [first, second] {
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        let [cluster, broker, rt, good, bad] = cells[..] else { panic!("five cells: {row}") };
+        assert!(
+            rt.parse::<f64>().is_ok_and(|ms| ms > 0.0) && rt.split('.').nth(1).is_some_and(|d| d.len() == 2),
+            "{row}"
+        );
+        assert_eq!((cluster, broker, good, bad), ("DefaultCluster", "broker-a", "3", "0"));
+        assert_eq!(row, format!("{cluster:<24}  {broker:<24}  {rt:<8}  {good:<16}  {bad:<16}"));
+    }
+    let status = server.json(0, "topicStatus -t broker-a");
+    let stored: i64 = status["queues"].as_array().unwrap().iter().map(|q| q["maxOffset"].as_i64().unwrap()).sum();
+    assert!(stored >= 6, "{stored} messages");
+    for line in measure(&["-p", "true", "-m", "room1"]) {
+        let (time, rest) = line.split_once('|').unwrap();
+        assert_eq!(time.len(), "2026-11-30 08:00:00".len(), "{line}");
+        let milliseconds = rest.strip_prefix("room1|DefaultCluster|broker-a|").unwrap_or_else(|| panic!("{line}"));
+        assert!(milliseconds.parse::<u32>().is_ok(), "{line}");
+    }
+    assert!(server.admin(1, "clusterRT -c Elsewhere").contains("knows no cluster Elsewhere"));
+}

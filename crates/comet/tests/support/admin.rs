@@ -4,7 +4,8 @@
 #![allow(dead_code)] // Each test uses its part.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -71,6 +72,18 @@ impl Server {
         let consumed = self.run(&["consume", "orders", "--group", "billing", "--from", "first", "--max", "10"]);
         assert!(consumed.status.success(), "{}", text(&consumed.stderr));
     }
+}
+
+/// How a process ends by itself; killed, and a panic, if it does not.
+pub fn end_of(mut process: Child) -> ExitStatus {
+    let pid = rustix::process::Pid::from_child(&process);
+    let (tx, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || tx.send(process.wait()));
+    let Ok(status) = ended.recv_timeout(Duration::from_secs(20)) else {
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        panic!("process {pid:?} goes on");
+    };
+    status.unwrap()
 }
 
 pub fn text(bytes: &[u8]) -> String {
