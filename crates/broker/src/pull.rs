@@ -111,6 +111,7 @@ impl BrokerShard {
         if !perm::is_readable(topic.config.perm) {
             return denied(format!("the topic[{}] pulling message is forbidden", header.topic));
         }
+        topic.check_kind()?;
         Ok(topic)
     }
 

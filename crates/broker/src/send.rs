@@ -54,6 +54,7 @@ impl BrokerShard {
             Ok(topic) => topic,
             Err(create) => return Ok(create),
         };
+        topic.check_kind()?;
         let queue_id = if is_dead { 0 } else { pick_queue(&header, &topic, asker)? };
         let queue =
             topic.queue(queue_id, &self.broker.store).ok_or_else(|| illegal_queue(queue_id, &topic, asker))??;

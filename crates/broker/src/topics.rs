@@ -52,6 +52,14 @@ impl Topic {
         &self.config.topic_name
     }
 
+    /// Refuses topics whose queues are of a kind that only Java reads; what they hold is kept. Java: `BatchConsumeQueue`.
+    pub(crate) fn check_kind(&self) -> Result<(), Reject> {
+        if self.config.attributes.get("queue.type").is_some_and(|kind| kind == "BatchCQ") {
+            return Err(Reject::not_built(&format!("queue.type=BatchCQ of topic[{}]", self.name())));
+        }
+        Ok(())
+    }
+
     /// Queue `id` of the store; `None` when the topic has no such queue.
     pub(crate) fn queue(&self, id: i32, store: &Store) -> Option<Result<QueueRef, cometmq_store::Error>> {
         let slot = self.queues.get(usize::try_from(id).ok()?)?;

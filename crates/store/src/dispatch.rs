@@ -85,12 +85,18 @@ impl<'a> Dispatcher<'a> {
         if self.saved == Some(state) || !(now || self.last.elapsed() >= inner.options.checkpoint_interval) {
             return Ok(());
         }
+        if dispatched == 0 && inner.written.load(Ordering::Acquire) > 0 {
+            // A Java broker with enableAcceleratedRecovery does not start from a checkpoint with times and without an offset.
+            return Ok(());
+        }
         let durable = inner.durable.load(Ordering::Acquire);
         inner.files.sync().at("sync", inner.files.dir())?;
         let after = Checkpoint {
             physic_ms: store_ms.max(self.java.physic_ms),
             logics_ms: store_ms.max(self.java.logics_ms),
             index_ms: full_ms.max(self.java.index_ms),
+            // What a Java broker in controller mode, or with duplicationEnable, starts to dispatch from.
+            confirm: durable as i64,
             logics_offset: dispatched as i64,
             ..self.java
         };

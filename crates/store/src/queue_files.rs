@@ -29,6 +29,8 @@ pub(crate) struct QueueFiles {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     pub(crate) file_bytes: u64,
+    /// Topics whose queues lie in `batchconsumequeue`: a Java broker does not start when it finds them in both places.
+    batch: HashSet<String>,
     /// Length of all files together.
     bytes: AtomicU64,
     open: Mutex<OpenFiles>,
@@ -56,7 +58,9 @@ impl QueueFiles {
     ) -> Result<Self, Error> {
         let dir = root.join("consumequeue");
         disk.create_dirs(&dir).at("create", &dir)?;
-        let this = Self { disk, dir, file_bytes: 0, bytes: AtomicU64::new(0), open: Mutex::default() };
+        let batch = disk.list(&root.join("batchconsumequeue")).unwrap_or_default();
+        let batch = batch.into_iter().filter(|e| e.is_dir).map(|e| e.name).collect();
+        let this = Self { disk, dir, file_bytes: 0, batch, bytes: AtomicU64::new(0), open: Mutex::default() };
         let lengths = this.survey()?;
         let whole = lengths.iter().filter(|(bytes, _)| *bytes % ENTRY_BYTES == 0);
         let there = whole.max_by_key(|(bytes, (count, _))| (*count, Some(**bytes) == configured, **bytes));
@@ -132,6 +136,11 @@ impl QueueFiles {
             queues.extend(ids.filter_map(|id| Some((topic.name.clone(), id.name.parse().ok()?))));
         }
         Ok(queues)
+    }
+
+    /// Whether a topic's queues are of the kind that only Java reads (`queue.type=BatchCQ`).
+    pub(crate) fn is_batch(&self, topic: &str) -> bool {
+        !self.batch.is_empty() && self.batch.contains(topic)
     }
 
     pub(crate) fn dir(&self) -> &Path {

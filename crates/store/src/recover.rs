@@ -10,6 +10,7 @@
 //! | queue entries past the place where reading starts, or past the log | ignored and zeroed |
 //! | no whole record at or behind the durable end: torn, a hole, zeros, garbage | the log ends there; what lies behind is copied to `comet/cut-<offset>`, then zeroed |
 //! | no whole record below the durable end | damage: counted, said with file and offset, stepped over; nothing is changed, the offset in its queue is not given again |
+//! | a record of a batch queue (`batchconsumequeue`) | it gets no entry: these queues are kept as Java left them |
 //! | the last file of the log is empty | it gets its length |
 //! | a file of the log is missing or empty in the middle, or has another length | refused by name |
 //!
@@ -169,7 +170,7 @@ fn progress(done: u64, total: u64, elapsed: Duration) -> String {
 
 /// Adds the queue entry of a record.
 fn index(inner: &Arc<Inner>, record: &Record<'_>, stop_at_gap: bool) -> Result<(), Stop> {
-    if is_hidden(record.sys_flag()) {
+    if is_hidden(record.sys_flag()) || inner.files.is_batch(record.topic()) {
         return Ok(());
     }
     if lock(&inner.deleted).covers(record.topic(), record.log_offset() as u64) {

@@ -450,3 +450,22 @@ fn the_offset_of_a_damaged_message_is_not_given_again() {
     assert_eq!(drain_with_holes(&store, "u", 0), expected("u", DURABLE, &[9]));
     assert_eq!(send(&store, &store.queue("u", 0).unwrap(), &["new"]).unwrap()[0].queue_offset, 5);
 }
+
+/// Queues of a topic with `queue.type=BatchCQ` lie in another folder. They stay as they are, and reading the log again makes none of
+/// the usual kind: a Java broker does not start when it finds a topic in both.
+#[test]
+fn batch_queues_are_kept_and_get_no_second_place() {
+    let s = stopped(Clean);
+    s.no_queue("t");
+    s.disk.remove_dir(&path("consumequeue/t/0")).unwrap();
+    s.disk.remove_dir(&path("consumequeue/t")).unwrap();
+    let batch = "batchconsumequeue/t/0/00000000000000000000";
+    s.disk.create_dirs(path(batch).parent().unwrap()).unwrap();
+    s.file(batch).write_all_at(&[1; 46], 0).unwrap();
+    let store = open(&s.disk, Duration::ZERO).unwrap();
+    assert_eq!(drain_with_holes(&store, "u", 0), expected("u", DURABLE, &[]));
+    settle(&store);
+    store.close().unwrap();
+    assert_eq!(s.disk.read_all(&path(batch)).unwrap(), [1; 46]);
+    assert!(s.disk.list(&path("consumequeue/t")).is_err());
+}
