@@ -223,6 +223,8 @@ impl Log {
         made.set_len(self.segment_bytes).at("set the length of", &path)?;
         let segment = Segment { base, bytes: self.segment_bytes, path, file: made, allocated: AtomicU64::new(0) };
         segment.reserve(1)?;
+        // Before anything is written behind it: after a power cut only the last file may be without its length.
+        segment.file.sync_data().at("sync", &segment.path)?;
         self.disk.sync_dir(dir).at("sync", dir)?;
         Ok(Arc::new(segment))
     }

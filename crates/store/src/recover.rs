@@ -10,6 +10,8 @@
 //! | queue entries past the place where reading starts, or past the log | ignored and zeroed |
 //! | no whole record at or behind the durable end: torn, a hole, zeros, garbage | the log ends there; what lies behind is copied to `comet/cut-<offset>`, then zeroed |
 //! | no whole record below the durable end | damage: counted, said with file and offset, stepped over; nothing is changed, the offset in its queue is not given again |
+//! | an index file that points past the log, or that cannot be believed | it is set aside with those behind it; its keys are read from the log again |
+//! | an index that ends too early | its keys are read from the log, behind the start |
 //! | a record of a batch queue (`batchconsumequeue`) | it gets no entry: these queues are kept as Java left them |
 //! | the last file of the log is empty | it gets its length |
 //! | a file of the log is missing or empty in the middle, or has another length | refused by name |

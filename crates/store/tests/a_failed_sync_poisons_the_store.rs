@@ -7,8 +7,20 @@ use std::time::Duration;
 
 use cometmq_store::FlushMode::{Async, Sync};
 use cometmq_store::disk::{Disk, Faulty};
-use cometmq_store::{Batch, Error};
+use cometmq_store::{Batch, Error, Store};
 use support::{LONG, ROOT, draft, drain, files, open, send, wait_until};
+
+/// Our checkpoint; empty while there is none.
+fn checkpoint(disk: &Faulty) -> String {
+    let bytes = disk.read_all(&std::path::Path::new(ROOT).join("comet/checkpoint")).unwrap_or_default();
+    String::from_utf8(bytes).unwrap()
+}
+
+/// Until queues, index and checkpoint are as far as the log.
+fn wait_until_claimed(disk: &Faulty, store: &Store) {
+    let claimed = format!("\ndispatched {}\n", store.written());
+    wait_until("claimed", || checkpoint(disk).contains(&claimed));
+}
 
 #[test]
 fn under_sync_flush() {
@@ -19,6 +31,8 @@ fn under_sync_flush() {
     assert!(store.wait_durable(good[0].log_end, LONG));
     assert_eq!(queue.end(), 1);
 
+    // Nothing but the log is to be synced from here on.
+    wait_until_claimed(&disk, &store);
     disk.fail_syncs(true);
     let bad = send(&store, &queue, &["not durable"]).unwrap();
     assert!(!store.wait_durable(bad[0].log_end, LONG), "it waits no longer than until the store is poisoned");
@@ -44,12 +58,14 @@ fn under_async_flush() {
     let disk = Faulty::healthy();
     let store = open(&disk, Async).unwrap();
     let queue = store.queue("t", 0).unwrap();
+    // A new file of the log is synced before it is written to.
+    send(&store, &queue, &["first"]).unwrap();
     disk.fail_syncs(true);
     send(&store, &queue, &["written"]).unwrap();
-    assert_eq!(queue.end(), 1);
+    assert_eq!(queue.end(), 2);
     wait_until("poisoned", || store.write_refusal().is_some());
     assert!(matches!(send(&store, &queue, &["refused"]), Err(Error::Poisoned(_))));
-    assert_eq!(drain(&store, "t", 0), [b"written"]);
+    assert_eq!(drain(&store, "t", 0), [&b"first"[..], b"written"]);
 }
 
 #[test]
@@ -58,14 +74,13 @@ fn no_checkpoint_claims_what_is_not_there() {
     let store = open(&disk, Async).unwrap();
     let queue = store.queue("t", 0).unwrap();
     send(&store, &queue, &["one"]).unwrap();
-    wait_until("dispatched", || store.dispatched() == store.written());
+    wait_until_claimed(&disk, &store);
     disk.fail_syncs(true);
     let mut batch = Batch::default();
     batch.push(&draft("t", b"two", ""), &queue).unwrap();
     store.append(&mut batch).unwrap();
     wait_until("poisoned", || store.write_refusal().is_some());
     // No checkpoint claims what is not there.
-    let own = disk.read_all(&std::path::Path::new(ROOT).join("comet/checkpoint")).unwrap();
-    let durable = String::from_utf8(own).unwrap();
+    let durable = checkpoint(&disk);
     assert!(durable.contains(&format!("\ndurable {}\n", batch.placed(0).unwrap().log_offset)), "{durable}");
 }

@@ -115,6 +115,9 @@ fn under_async_flush() {
 fn under_sync_flush_once_it_is_durable() {
     let (disk, clock) = (Faulty::healthy(), Clock::manual(1_000));
     let store = open(&disk, asleep(FlushMode::Sync), &clock);
+    // The first file of the log is there, and synced.
+    put(&store, "bills", "u0", "white", "A");
+    assert!(store.wait_durable(store.written(), support::LONG));
     disk.fail_syncs(true);
     let lost = put(&store, "orders", "u1", "red", "A");
     wait_until("poisoned", || store.poison().is_some());

@@ -49,7 +49,8 @@ struct Stopped {
 }
 
 fn open(disk: &Faulty, checkpoint: Duration) -> Result<Store, Error> {
-    let options = Options { checkpoint_interval: checkpoint, tail_bytes: 0, ..options(ROOT, Async) };
+    // The rows of the index have tests of their own: `the_index_is_javas_and_finds_every_key`, `the_index_survives_power_loss`.
+    let options = Options { checkpoint_interval: checkpoint, tail_bytes: 0, index: false, ..options(ROOT, Async) };
     Store::open(options, Arc::new(disk.clone()), Clock::manual(1_000))
 }
 
