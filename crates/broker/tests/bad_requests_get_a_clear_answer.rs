@@ -55,7 +55,7 @@ fn requests_that_nobody_can_serve() {
         &broker,
         &[
             ("unknown code", Ask::new(31_000), NOT_SUPPORTED, " request type 31000 not supported"),
-            ("a code that is not built", Ask::new(12), NOT_SUPPORTED, " request type 12 not supported"),
+            ("a code that is not built", Ask::new(200_050), NOT_SUPPORTED, " request type 200050 not supported"),
             ("missing field", pull("orders", 0, 0).without("queueId"), SYSTEM_ERROR, "<queueId> is null"),
             ("no fields", Ask::new(310).body("x"), SYSTEM_ERROR, "is null"),
             ("bad number", pull_of("queueOffset", "12x"), SYSTEM_ERROR, "<queueOffset> has the value '12x'"),
