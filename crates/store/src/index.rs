@@ -203,8 +203,15 @@ impl Index {
     }
 
     /// Called once, when it is known where the log ends: decides from where on it has to be read. `known`: as it was noted last.
-    pub(crate) fn start(&self, log_start: u64, log_end: u64, known: Indexed) -> Result<(), Error> {
+    pub(crate) fn start(&self, log: &Log, log_end: u64, known: Indexed) -> Result<(), Error> {
         let state = &mut *lock(&self.state);
+        let log_start = log.start();
+        if known == Indexed::default()
+            && let Some(at) = self.first_behind_a_gap(&state.files, log)?
+        {
+            let gone: Vec<_> = state.files.drain(at..).map(|f| f.path).collect();
+            self.set_aside(&gone, "keys of messages before it are missing")?;
+        }
         let ahead = state.files.iter().position(|f| !f.header.is_empty() && f.header.end_at >= log_end);
         if let Some(at) = ahead {
             let gone: Vec<_> = state.files.drain(at..).map(|f| f.path).collect();
@@ -216,6 +223,29 @@ impl Index {
         state.partial = (end.unwrap_or(0), self.of_last_record(&state.files)?);
         tracing::info!(files = state.files.len(), from = state.scanned, log_end, "the index is built from here on");
         Ok(())
+    }
+
+    /// The first file before which there are messages with keys that no file has. A Java broker leaves that when it recovers
+    /// from a kill: it deletes files, and reads only a part of the log again.
+    fn first_behind_a_gap(&self, files: &[IndexFile], log: &Log) -> Result<Option<usize>, Error> {
+        let mut last = None;
+        for (i, file) in files.iter().enumerate().filter(|(_, f)| !f.header.is_empty()) {
+            let from = last.map_or(log.start(), |last: u64| last.max(log.start()));
+            let mut has_keys = false;
+            if from < file.header.begin_at {
+                scan::walk(log, from, file.header.begin_at, CHUNK, |record| {
+                    if last != Some(record.log_offset() as u64) {
+                        each_key(record, |_| has_keys = true);
+                    }
+                    !has_keys
+                })?;
+            }
+            if has_keys {
+                return Ok(Some(i));
+            }
+            last = Some(file.header.end_at);
+        }
+        Ok(None)
     }
 
     /// How many keys of the last record that has any are in files.

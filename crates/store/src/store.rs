@@ -162,7 +162,7 @@ impl Store {
         recover::run(&inner, crashed, own.as_ref(), &checkpoint)?;
         if let Some(index) = &inner.index {
             let known = own.map(|own| own.indexed).unwrap_or_default();
-            index.start(inner.log.start(), inner.written.load(Ordering::Acquire), known)?;
+            index.start(&inner.log, inner.written.load(Ordering::Acquire), known)?;
         }
         let threads = Threads {
             running: vec![

@@ -158,6 +158,19 @@ fn files_that_cannot_be_believed_are_set_aside_and_made_again() {
     }
 }
 
+/// As a Java broker leaves it that recovered from a kill: it deletes files, and reads only a part of the log again.
+#[test]
+fn files_behind_a_gap_are_made_again() {
+    for at in 0..4 {
+        let (disk, whole) = damaged(at, |_| {});
+        disk.remove(&path(&disk, at)).unwrap();
+        disk.remove(&Path::new(ROOT).join("comet/checkpoint")).unwrap();
+        open(&disk, FlushMode::Sync).unwrap().close().unwrap();
+        assert!(index(&disk) == whole, "{at}");
+        assert_eq!(aside(&disk).len(), 4 - at, "{at}");
+    }
+}
+
 #[test]
 fn lost_files_are_made_again() {
     let (disk, whole) = damaged(4, |_| {});
