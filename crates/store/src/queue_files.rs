@@ -375,11 +375,18 @@ impl QueueFiles {
     }
 }
 
-/// The first `n` in `low..high` that is not `yes`, where all that are `yes` come first.
+/// The first `n` in `low..high` that is not `yes`, where all that are `yes` come first. In growing steps from `low` on: most
+/// queues are short, and what lies behind their end are holes.
 fn partition(mut low: i64, mut high: i64, yes: impl Fn(i64) -> io::Result<bool>) -> io::Result<i64> {
+    let mut step = 1;
     while low < high {
-        let middle = low + (high - low) / 2;
-        if yes(middle)? { low = middle + 1 } else { high = middle }
+        let probe = (low + step - 1).min(low + (high - low) / 2);
+        if yes(probe)? {
+            low = probe + 1;
+            step *= 2;
+        } else {
+            high = probe;
+        }
     }
     Ok(low)
 }
@@ -413,6 +420,19 @@ mod tests {
         out.clear();
         files.read(&queue, 10, 20, true, &mut out).unwrap();
         assert_eq!(out, all[10..13]);
+    }
+
+    #[test]
+    fn the_end_of_a_short_queue_is_found_in_few_steps() {
+        for (end, most) in [(0, 1), (1, 3), (100, 14), (299_999, 40), (300_000, 40)] {
+            let asked = std::cell::Cell::new(0);
+            let found = partition(0, 300_000, |n| {
+                asked.set(asked.get() + 1);
+                Ok(n < end)
+            });
+            assert_eq!(found.unwrap(), end);
+            assert!(asked.get() <= most, "{end}: {} steps", asked.get());
+        }
     }
 
     #[test]
