@@ -1,7 +1,8 @@
 //! Whatever a producer was told is stored, and whatever offset a consumer was told is committed, is there after `kill -9`.
-//! Method: 20 rounds on one directory. In each, four connections send random bodies to two topics of four queues, many at a
-//! time, while another commits offsets; the process is killed at a random moment. The next one must be ready soon, have every
-//! acknowledged message once, at the offset that was said, in queues without hole or repeat, and the committed offsets.
+//! Method: 20 rounds on one directory (`COMET_TORTURE_ROUNDS` for more). In each, four connections send random bodies to two
+//! topics of four queues, many at a time, while four others pull two queues each, waiting for messages, and commit how far
+//! they are; the process is killed at a random moment. The next one must be ready soon, have every message that was
+//! acknowledged or consumed once, at the offset that was said, in queues without hole or repeat, and the committed offsets.
 
 mod support;
 
@@ -9,13 +10,16 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use support::*;
 
 const ROUNDS: u64 = 20;
+/// Every message is read again after so many rounds, and at the end; the last ones of each queue after every round.
+const ALL_EACH: u64 = 20;
+const LAST: usize = 2000;
 const PRODUCERS: u64 = 4;
+const CONSUMERS: usize = 4;
 /// Sends under way on one connection.
 const WINDOW: usize = 64;
 const TOPICS: [&str; 2] = ["orders", "payments"];
@@ -61,11 +65,8 @@ struct Books {
     commits: HashMap<Queue, (i64, i64)>,
 }
 
-/// Ends of the queues, as far as acknowledged.
-type Ends = HashMap<Queue, AtomicI64>;
-
 /// Sends until the broker is gone; returns what was acknowledged.
-fn produce(mut peer: Peer, mut random: Random, ends: &Ends) -> Vec<(Queue, i64, u64)> {
+fn produce(mut peer: Peer, mut random: Random) -> Vec<(Queue, i64, u64)> {
     let mut under_way: HashMap<i32, (Queue, u64)> = HashMap::new();
     let mut acknowledged = Vec::new();
     let mut writer = peer.writer();
@@ -87,7 +88,6 @@ fn produce(mut peer: Peer, mut random: Random, ends: &Ends) -> Vec<(Queue, i64, 
             assert_eq!(got.code, 0, "{}", got.remark);
             let (queue, hash) = under_way.remove(&got.opaque).expect("answered twice");
             let offset = got.num("queueOffset");
-            ends[&queue].fetch_max(offset + 1, Ordering::Relaxed);
             acknowledged.push((queue, offset, hash));
         };
         for _ in 0..WINDOW / 2 {
@@ -100,31 +100,51 @@ fn produce(mut peer: Peer, mut random: Random, ends: &Ends) -> Vec<(Queue, i64, 
     acknowledged
 }
 
-/// Commits what is acknowledged, queue by queue, until the broker is gone.
-fn consume(mut peer: Peer, ends: &Ends, stop: &AtomicBool) -> HashMap<Queue, (i64, i64)> {
-    let mut commits = HashMap::new();
-    while !stop.load(Ordering::Relaxed) {
-        for queue in queues() {
-            let offset = ends[&queue].load(Ordering::Relaxed);
-            let (kept, sent): &mut (i64, i64) = commits.entry(queue).or_default();
-            *sent = offset;
-            match peer.ask_or_lost(&commit("billing", TOPICS[queue.0], queue.1, offset)) {
-                Some(got) => assert_eq!(got.code, 0, "{}", got.remark),
-                None => return commits,
-            }
-            *kept = offset;
-        }
-    }
-    commits
+/// What one consumer did with one queue in one round.
+#[derive(Default)]
+struct Consumed {
+    /// Hashes of the messages from the offset on where it began.
+    hashes: Vec<u64>,
+    /// The last acknowledged commit of the round, and one that was sent behind it.
+    commit: (i64, i64),
 }
 
-/// Reads every queue and compares it with the books, and with what was found before.
-fn check(comet: &Comet, books: &Books, found: &mut HashMap<Queue, Vec<u64>>, when: &str) {
+/// Pulls two queues in turn from where `found` ends, and commits, until the broker is gone.
+fn consume(mut peer: Peer, of: &[Queue], found: &HashMap<Queue, Vec<u64>>) -> HashMap<Queue, Consumed> {
+    let mut all: HashMap<Queue, Consumed> = of.iter().map(|queue| (*queue, Consumed::default())).collect();
+    loop {
+        for queue in of {
+            let (topic, id) = (TOPICS[queue.0], queue.1);
+            let Some(consumed) = all.get_mut(queue) else { continue };
+            let mut next = (found.get(queue).map_or(0, Vec::len) + consumed.hashes.len()) as i64;
+            let Some(got) = peer.ask_or_lost(&parked(topic, id, next, "*", Duration::from_millis(20))) else {
+                return all;
+            };
+            assert!(got.code == 0 || got.code == 19, "{topic}-{id} at {next}: {} {}", got.code, got.remark);
+            for (at, body) in got.messages() {
+                assert_eq!(at, next, "hole or repeat in {topic}-{id}");
+                consumed.hashes.push(hash(&body));
+                next += 1;
+            }
+            consumed.commit.1 = next;
+            match peer.ask_or_lost(&commit("billing", topic, id, next)) {
+                Some(got) => assert_eq!(got.code, 0, "{}", got.remark),
+                None => return all,
+            }
+            consumed.commit.0 = next;
+        }
+    }
+}
+
+/// Reads every queue, or the last messages of each, and compares it with the books, and with what was found before.
+fn check(comet: &Comet, books: &Books, found: &mut HashMap<Queue, Vec<u64>>, all: bool, when: &str) {
     let mut peer = Peer::connect(comet.broker);
     let mut unique = HashSet::new();
     for queue in queues() {
         let (topic, id) = (TOPICS[queue.0], queue.1);
-        let mut now: Vec<u64> = Vec::new();
+        let before = found.remove(&queue).unwrap_or_default();
+        let mut now = before.clone();
+        now.truncate(if all { 0 } else { before.len().saturating_sub(LAST) });
         loop {
             let offset = now.len() as i64;
             let got = peer.ask(&pull(topic, id, offset).field("maxMsgNums", 1024));
@@ -138,7 +158,6 @@ fn check(comet: &Comet, books: &Books, found: &mut HashMap<Queue, Vec<u64>>, whe
             }
         }
         assert!(now.iter().all(|hash| unique.insert(*hash)), "{when}: a message of {topic}-{id} is there twice");
-        let before = found.insert(queue, now.clone()).unwrap_or_default();
         assert!(now.starts_with(&before), "{when}: {topic}-{id} had {} messages, now {}", before.len(), now.len());
         for (offset, hash) in books.messages.get(&queue).into_iter().flatten() {
             assert_eq!(now.get(*offset as usize), Some(hash), "{when}: {topic}-{id} lost its message {offset}");
@@ -148,6 +167,7 @@ fn check(comet: &Comet, books: &Books, found: &mut HashMap<Queue, Vec<u64>>, whe
             assert!(offset == *kept || offset == *sent, "{when}: {topic}-{id} committed {kept}, then {sent}: {offset}");
             assert!(offset <= now.len() as i64, "{when}: {topic}-{id}");
         }
+        found.insert(queue, now);
     }
 }
 
@@ -171,10 +191,11 @@ fn acknowledged_messages_survive_kill_nine() {
     TOPICS.iter().for_each(|topic| drop(peer.ok(&create_topic(topic, QUEUES, 6))));
     peer.ok(&Ask::new(200).body(r#"{"groupName":"billing"}"#));
     drop(peer);
-    let ends: Ends = queues().map(|queue| (queue, AtomicI64::new(0))).collect();
-    for round in 0..ROUNDS {
+    let rounds = std::env::var("COMET_TORTURE_ROUNDS").map_or(ROUNDS, |n| n.parse().expect("a number of rounds"));
+    let all_queues: Vec<Queue> = queues().collect();
+    let mut consumed = 0;
+    for round in 0..rounds {
         let when = format!("seed {seed}, round {round}");
-        let stop = AtomicBool::new(false);
         let addr = comet.broker;
         let lives_for = Duration::from_millis(20 + random.below(230));
         std::thread::scope(|threads| {
@@ -182,33 +203,48 @@ fn acknowledged_messages_survive_kill_nine() {
             let producers: Vec<_> = (0..PRODUCERS)
                 .map(|n| {
                     let random = Random(random.0.wrapping_mul(2 * n + 3) | 1);
-                    let ends = &ends;
-                    threads.spawn(move || produce(Peer::connect(addr), random, ends))
+                    threads.spawn(move || produce(Peer::connect(addr), random))
                 })
                 .collect();
-            let consumer = threads.spawn(|| consume(Peer::connect(addr), &ends, &stop));
+            let found = &found;
+            let consumers: Vec<_> = all_queues
+                .chunks(all_queues.len() / CONSUMERS)
+                .map(|of| threads.spawn(move || consume(Peer::connect(addr), of, found)))
+                .collect();
             // The moment of the kill is what is random here.
             std::thread::sleep(lives_for.saturating_sub(began.elapsed()));
             comet.kill();
-            stop.store(true, Ordering::Relaxed);
             for producer in producers {
                 for (queue, offset, hash) in producer.join().unwrap() {
                     let before = books.messages.entry(queue).or_default().insert(offset, hash);
                     assert_eq!(before, None, "{when}: offset {offset} of {queue:?} was given twice");
                 }
             }
-            for (queue, (kept, sent)) in consumer.join().unwrap() {
+            for (queue, Consumed { hashes, commit: (kept, sent) }) in
+                consumers.into_iter().flat_map(|c| c.join().unwrap())
+            {
                 let before = books.commits.entry(queue).or_default();
                 // Killed before the first answer of this round: the one before still stands.
-                *before = (if kept == 0 { before.0 } else { kept }, sent);
+                *before = (if kept == 0 { before.0 } else { kept }, if sent == 0 { before.1 } else { sent });
+                consumed += hashes.len();
+                let begin = found.get(&queue).map_or(0, Vec::len);
+                for (offset, hash) in (begin as i64..).zip(hashes) {
+                    let seen = books.messages.entry(queue).or_default().insert(offset, hash);
+                    assert!(
+                        seen.is_none_or(|seen| seen == hash),
+                        "{when}: offset {offset} of {queue:?} has another body"
+                    );
+                }
             }
         });
         comet = start(&data);
         assert!(comet.took < READY, "{when}: ready after {:?}", comet.took);
-        check(&comet, &books, &mut found, &when);
+        check(&comet, &books, &mut found, (round + 1) % ALL_EACH == 0 || round + 1 == rounds, &when);
     }
     let acknowledged: usize = books.messages.values().map(HashMap::len).sum();
-    assert!(acknowledged > 200 * ROUNDS as usize, "only {acknowledged} messages were acknowledged");
+    assert!(acknowledged > 200 * rounds as usize, "only {acknowledged} messages were acknowledged");
+    assert!(consumed > 100 * rounds as usize, "only {consumed} messages were consumed");
+    println!("{rounds} rounds, {acknowledged} messages, {consumed} of them consumed before a kill; seed {seed}");
     assert!(books.commits.values().all(|(kept, _)| *kept > 0), "a queue without a commit");
     assert!(comet.terminate().success());
 }
