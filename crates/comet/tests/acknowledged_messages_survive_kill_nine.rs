@@ -238,7 +238,7 @@ fn acknowledged_messages_survive_kill_nine() {
             }
         });
         comet = start(&data);
-        assert!(comet.took < READY, "{when}: ready after {:?}", comet.took);
+        assert!(comet.took < READY, "{when}: ready after {:?}; its log:\n{}", comet.took, comet.log());
         check(&comet, &books, &mut found, (round + 1) % ALL_EACH == 0 || round + 1 == rounds, &when);
     }
     let acknowledged: usize = books.messages.values().map(HashMap::len).sum();
