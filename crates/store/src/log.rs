@@ -129,7 +129,6 @@ impl Log {
         {
             return Err(Error::FileSize { key: "mappedFileSizeCommitLog", configured, found, path: dir });
         }
-        let last_full = opened.iter().filter(|(_, bytes, ..)| *bytes > 0).map(|(base, ..)| *base).max();
         let segment_bytes = there.or(configured).unwrap_or(SEGMENT_BYTES_DEFAULT);
         let mut segments: Vec<Arc<Segment>> = Vec::with_capacity(opened.len());
         for (base, bytes, path, file) in opened {
@@ -140,10 +139,6 @@ impl Log {
                 let beside = path.parent().map_or_else(|| dir.clone(), Path::to_path_buf);
                 return Err(Error::Layout { path: beside.join(name), what });
             }
-            if bytes == 0 && last_full.is_some_and(|last| base < last) {
-                let what = "0 bytes, but files behind it hold data; put the file back that was here".to_string();
-                return Err(Error::Layout { path, what });
-            }
             if base != expected || (bytes != segment_bytes && bytes != 0) {
                 let what = format!(
                     "{bytes} bytes from offset {base}, but files here have {segment_bytes} bytes and this one starts at \
@@ -152,7 +147,7 @@ impl Log {
                 return Err(Error::Layout { path, what });
             }
             if bytes == 0 {
-                // A crash came between its creation and its length: nothing durable lies in it or behind it.
+                // A crash came between its creation and its length. What lies behind it is looked at when the log is read.
                 file.set_len(segment_bytes).at("set the length of", &path)?;
             }
             segments.push(Arc::new(Segment { base, bytes: segment_bytes, path, file, allocated: AtomicU64::new(0) }));
@@ -412,14 +407,6 @@ mod tests {
         assert_eq!(
             says(&|disk| file(disk, "00000000000000000050", 100)),
             expected("050: 100 bytes from offset 50, but files here have 100 bytes and this one starts at 100")
-        );
-        let empty = |disk: &Faulty| {
-            file(disk, "00000000000000000100", 0);
-            file(disk, "00000000000000000200", 100);
-        };
-        assert_eq!(
-            says(&empty),
-            expected("100: 0 bytes, but files behind it hold data; put the file back that was here")
         );
         assert!(
             says(&|disk| file(disk, "x.tmp", 1)).is_some_and(|e| e.starts_with("/s/commitlog/x.tmp: not a commit"))

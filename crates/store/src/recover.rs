@@ -13,8 +13,8 @@
 //! | an index file that points past the log, or that cannot be believed | it is set aside with those behind it; its keys are read from the log again |
 //! | an index that ends too early | its keys are read from the log, behind the start |
 //! | a record of a batch queue (`batchconsumequeue`) | it gets no entry: these queues are kept as Java left them |
-//! | the last file of the log is empty | it gets its length |
-//! | a file of the log is missing or empty in the middle, or has another length | refused by name |
+//! | a file of the log is empty | it gets its length; in the middle, if what lies behind was durable, it is damage |
+//! | a file of the log is missing in the middle, or has another length | refused by name |
 //!
 //! Where the durable end is: [`Durable`]. A row each in `tests/recovery_is_a_decision_table.rs`.
 //! What it does not see: entries zeroed in a queue file that kept its length, after a clean stop.

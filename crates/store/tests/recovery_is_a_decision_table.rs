@@ -363,25 +363,34 @@ fn checkpoints() {
 const LAST_FILE: &[usize] = &[6, 7, 8, 9];
 
 #[test]
-fn what_a_missing_or_empty_file_in_the_middle_of_the_log_is_told() {
+fn a_missing_file_in_the_middle_of_the_log_is_named() {
     let s = stopped(Killed);
     assert!(s.end() > 2 * SEGMENT, "{}", s.end());
     let middle = segment(SEGMENT);
     let bytes = s.disk.read_all(&middle).unwrap();
-    let refused = |what: &str| {
-        let before = (s.log(), files(&s.disk, path("commitlog")));
-        let error = open(&s.disk, Duration::ZERO).err().map(|e| e.to_string()).unwrap_or_default();
-        assert_eq!(error, format!("{}: {what}", middle.display()));
-        assert!((s.log(), files(&s.disk, path("commitlog"))) == before, "{what}");
-    };
-    s.file(&middle).set_len(0).unwrap();
-    refused("0 bytes, but files behind it hold data; put the file back that was here");
     s.disk.remove(&middle).unwrap();
-    refused("this file is missing: the next one is 00000000000000008192; put it back");
+    let before = (s.log(), files(&s.disk, path("commitlog")));
+    let error = open(&s.disk, Duration::ZERO).err().map(|e| e.to_string()).unwrap_or_default();
+    let what = "this file is missing: the next one is 00000000000000008192; put it back";
+    assert_eq!(error, format!("{}: {what}", middle.display()));
+    assert!((s.log(), files(&s.disk, path("commitlog"))) == before);
     let file = s.file(&middle);
     file.set_len(SEGMENT).unwrap();
     file.write_all_at(&bytes, 0).unwrap();
     assert_eq!(drain_with_holes(&open(&s.disk, Duration::ZERO).unwrap(), "t", 0), expected("t", ALL, &[]));
+}
+
+#[test]
+fn an_empty_file_in_the_middle_of_the_log_is_damage() {
+    let s = stopped(Killed);
+    s.java_was_here(1, s.end());
+    s.file(segment(SEGMENT)).set_len(0).unwrap();
+    let store = open(&s.disk, Duration::ZERO).unwrap();
+    let missing: Vec<usize> = (0..ALL).filter(|n| s.placed[*n].log_offset / SEGMENT == 1).collect();
+    for topic in ["t", "u"] {
+        assert_eq!(drain_with_holes(&store, topic, 0), expected(topic, ALL, &missing));
+    }
+    assert_eq!((store.written(), store.stats().damaged.load(Ordering::Relaxed)), (s.end(), 1));
 }
 
 /// Total size (small and beyond the file), magic, crc, log offset, body, length of topic and of properties.
