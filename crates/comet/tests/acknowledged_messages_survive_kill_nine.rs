@@ -244,7 +244,7 @@ fn acknowledged_messages_survive_kill_nine() {
     let acknowledged: usize = books.messages.values().map(HashMap::len).sum();
     assert!(acknowledged > 200 * rounds as usize, "only {acknowledged} messages were acknowledged");
     assert!(consumed > 100 * rounds as usize, "only {consumed} messages were consumed");
-    println!("{rounds} rounds, {acknowledged} messages, {consumed} of them consumed before a kill; seed {seed}");
+    eprintln!("{rounds} rounds, {acknowledged} messages, {consumed} of them consumed before a kill; seed {seed}");
     assert!(books.commits.values().all(|(kept, _)| *kept > 0), "a queue without a commit");
     assert!(comet.terminate().success());
 }
