@@ -169,7 +169,8 @@ impl Broker {
     }
 }
 
-fn store_options(config: &Config) -> Result<cometmq_store::Options, OpenError> {
+/// What the keys of a broker say about its store. Errors name the key and its value.
+pub fn store_options(config: &Config) -> Result<cometmq_store::Options, OpenError> {
     let mut options = cometmq_store::Options::new(PathBuf::from(config.str("storePathRootDir")));
     // Java: `MixAll.MULTI_PATH_SPLITTER`.
     let paths = |key| config.str(key).split(',').filter(|path| !path.is_empty()).map(PathBuf::from).collect();

@@ -83,9 +83,12 @@ impl From<&cometmq_store::Error> for Reject {
             E::TooLarge { .. } | E::Decode(_) => ResponseCode::MESSAGE_ILLEGAL,
             E::Retired { .. } => ResponseCode::TOPIC_NOT_EXIST,
             E::IndexBehind { .. } => ResponseCode::SYSTEM_BUSY,
-            E::Io { .. } | E::Locked { .. } | E::Layout { .. } | E::FileSize { .. } | E::IndexGeometry { .. } => {
-                ResponseCode::SYSTEM_ERROR
-            }
+            E::Io { .. }
+            | E::Locked { .. }
+            | E::Layout { .. }
+            | E::NotAStore { .. }
+            | E::FileSize { .. }
+            | E::IndexGeometry { .. } => ResponseCode::SYSTEM_ERROR,
         };
         Self::new(code, error.to_string())
     }

@@ -40,5 +40,5 @@ mod runtime;
 mod register;
 pub mod serve;
 
-pub use broker::{Broker, OpenError};
+pub use broker::{Broker, OpenError, store_options};
 pub use serve::{BrokerServer, Options};

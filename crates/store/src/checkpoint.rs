@@ -16,6 +16,7 @@ use crate::index::Indexed;
 
 const FILE_BYTES: u64 = 4096;
 const FIELDS_BYTES: usize = 48;
+pub(crate) const ANOTHER_BROKER: &str = "the store was used by another broker since it was written";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Checkpoint {
@@ -121,7 +122,7 @@ impl OwnCheckpoint {
         let (dispatched, durable, queue_bytes) = (number("dispatched ")?, number("durable ")?, number("queues ")?);
         let bound = lines.next().and_then(|l| l.strip_prefix("java ")).ok_or("a line is missing")?;
         if !bound.split(' ').any(|known| known == hex(&java.to_bytes())) {
-            return Err("the store was used by another broker since it was written");
+            return Err(ANOTHER_BROKER);
         }
         // Missing where it was written before there was an index.
         let index = lines.next().and_then(|l| l.strip_prefix("index ")?.split_once(' '));
@@ -129,15 +130,24 @@ impl OwnCheckpoint {
         Ok(Self { dispatched, durable, queue_bytes, indexed: index.unwrap_or_default() })
     }
 
-    /// `None` when there is none, or when it does not belong to this state of the store (it is then set aside).
+    /// `None` when there is none; `Err` says why it does not belong to this state of the store.
+    pub(crate) fn look(
+        disk: &dyn Disk,
+        own_dir: &Path,
+        java: &Checkpoint,
+    ) -> Result<Option<Result<Self, &'static str>>, Error> {
+        let path = own_dir.join("checkpoint");
+        match disk.read_all(&path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            read => Ok(Some(Self::parse(&String::from_utf8_lossy(&read.at("read", &path)?), java))),
+        }
+    }
+
+    /// As [`Self::look`]; one that does not belong to this state of the store is set aside.
     pub(crate) fn read(disk: &dyn Disk, own_dir: &Path, java: &Checkpoint) -> Result<Option<Self>, Error> {
         let path = own_dir.join("checkpoint");
-        let bytes = match disk.read_all(&path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            other => other.at("read", &path)?,
-        };
-        match Self::parse(&String::from_utf8_lossy(&bytes), java) {
-            Ok(own) => Ok(Some(own)),
+        match Self::look(disk, own_dir, java)?.transpose() {
+            Ok(own) => Ok(own),
             Err(why) => {
                 tracing::warn!(path = %path.display(), why, "setting our checkpoint aside; the whole log is read");
                 disk.rename(&path, &own_dir.join("checkpoint.aside")).at("rename", &path)?;

@@ -6,7 +6,6 @@
 //! Crash    entries go first and the copy comes before the zeros, so the next start finds the same and does it again
 //! Java     `MappedFileQueue.truncateDirtyFiles`, `ConsumeQueue.truncateDirtyLogicFiles`
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,12 +15,13 @@ use crate::disk::{Disk, Open};
 use crate::error::IoContext;
 use crate::log::Segment;
 use crate::queue::Entry;
+use crate::scan::Damage;
 use crate::store::Inner;
 
 /// Takes back the entries behind the ends of all queues. The log was read as far as it goes. An entry that points into a
 /// damaged part of it stays: its offset was given away, and is not given again.
-pub(crate) fn queues(inner: &Arc<Inner>, damaged: &[Range<u64>]) -> Result<(), Error> {
-    let is_damaged = |entry: &Entry| damaged.iter().any(|part| part.contains(&entry.log_at));
+pub(crate) fn queues(inner: &Arc<Inner>, damaged: &[Damage]) -> Result<(), Error> {
+    let is_damaged = |entry: &Entry| damaged.iter().any(|damage| damage.part.contains(&entry.log_at));
     for (topic, id) in inner.files.queues()? {
         let queue = inner.queue(&topic, id)?;
         let mut next = queue.0.next.load(Ordering::Relaxed);
@@ -87,7 +87,7 @@ fn clear(disk: &dyn Disk, segment: &Segment, from: u64, own: &Path) -> Result<()
 }
 
 /// Reads the next part of a segment, from byte `at` of it on, that is not all zeros: where it starts, and its length.
-fn next_data(segment: &Segment, mut at: u64, buf: &mut [u8]) -> Result<Option<(u64, usize)>, Error> {
+pub(crate) fn next_data(segment: &Segment, mut at: u64, buf: &mut [u8]) -> Result<Option<(u64, usize)>, Error> {
     while at < segment.bytes {
         let Some(found) = segment.file.next_data(at).at("seek", &segment.path)? else { break };
         at = found.max(at);

@@ -13,6 +13,8 @@ pub enum Error {
     Locked { path: PathBuf },
     #[error("{path}: {what}")]
     Layout { path: PathBuf, what: String },
+    #[error("{path}: {what}")]
+    NotAStore { path: PathBuf, what: String },
     #[error("{key}={configured} contradicts the files in {path}, which have {found} bytes")]
     FileSize { key: &'static str, configured: u64, found: u64, path: PathBuf },
     #[error("{key}={configured} contradicts the index files: {path} has {found}")]

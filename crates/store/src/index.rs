@@ -97,7 +97,7 @@ pub(crate) fn words(keys: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Hashes of the keys of a record, in Java's order. Java: `IndexService.buildIndex`.
-fn each_key(record: &Record<'_>, mut add: impl FnMut(u32)) {
+pub(crate) fn each_key(record: &Record<'_>, mut add: impl FnMut(u32)) {
     if record.sys_flag() & TRANSACTION_MASK == TRANSACTION_ROLLBACK {
         return;
     }
@@ -118,7 +118,7 @@ fn each_key(record: &Record<'_>, mut add: impl FnMut(u32)) {
 }
 
 /// The names of index files are digits; whatever else lies there is none of ours.
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     name.len() == 17 && name.bytes().all(|b| b.is_ascii_digit())
 }
 
@@ -447,7 +447,7 @@ impl Index {
 }
 
 /// From the keys, from the files there, or the default.
-fn geometry(disk: &dyn Disk, dir: &Path, names: &[String], options: &Options) -> Result<Geometry, Error> {
+pub(crate) fn geometry(disk: &dyn Disk, dir: &Path, names: &[String], options: &Options) -> Result<Geometry, Error> {
     let configured = Geometry {
         slots: options.index_slots.unwrap_or(GEOMETRY_DEFAULT.slots),
         items: options.index_items.unwrap_or(GEOMETRY_DEFAULT.items),

@@ -9,6 +9,7 @@
 //! Threads  one writer; readers walk chains without a lock and skip what their header does not count
 //! Java     `IndexFile`, `IndexHeader`
 
+use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -33,11 +34,11 @@ impl Geometry {
         self.item_at(self.items)
     }
 
-    fn slot_at(self, slot: u32) -> u64 {
+    pub(crate) fn slot_at(self, slot: u32) -> u64 {
         HEADER_BYTES + u64::from(slot) * SLOT_BYTES
     }
 
-    fn item_at(self, item: u32) -> u64 {
+    pub(crate) fn item_at(self, item: u32) -> u64 {
         self.slot_at(self.slots) + u64::from(item) * ITEM_BYTES
     }
 }
@@ -58,7 +59,7 @@ pub(crate) struct Header {
     pub(crate) end_ms: i64,
     pub(crate) begin_at: u64,
     pub(crate) end_at: u64,
-    used_slots: u32,
+    pub(crate) used_slots: u32,
     /// The number that the next item gets; 1 in an empty file.
     pub(crate) count: u32,
 }
@@ -118,11 +119,12 @@ impl Header {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Item {
-    hash: u32,
-    log_at: u64,
+pub(crate) struct Item {
+    pub(crate) hash: u32,
+    pub(crate) log_at: u64,
     seconds: u32,
-    before: u32,
+    /// The item of its slot before it; 0 = none.
+    pub(crate) before: u32,
 }
 
 impl Item {
@@ -140,14 +142,18 @@ impl Item {
         if file.read_at(&mut b, geometry.item_at(number), true)? < b.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        Ok(Self::from_bytes(b))
+    }
+
+    fn from_bytes(b: [u8; ITEM_BYTES as usize]) -> Self {
         let int = |at: usize| u32::from_be_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
         let log_at = u64::from(int(4)) << 32 | u64::from(int(8));
-        Ok(Self { hash: int(0), log_at, seconds: int(12), before: int(16) })
+        Self { hash: int(0), log_at, seconds: int(12), before: int(16) }
     }
 }
 
 /// The newest item of a chain that is below `count`: a slot may name one that is not counted (yet). 0 = none.
-fn settle(file: &dyn File, geometry: Geometry, count: u32, mut item: u32) -> io::Result<u32> {
+pub(crate) fn settle(file: &dyn File, geometry: Geometry, count: u32, mut item: u32) -> io::Result<u32> {
     while item >= count {
         if item >= geometry.items {
             return Ok(0);
@@ -159,6 +165,29 @@ fn settle(file: &dyn File, geometry: Geometry, count: u32, mut item: u32) -> io:
         item = before;
     }
     Ok(item)
+}
+
+/// Items from number `from` up to `to`, a chunk of them.
+pub(crate) fn read_items(file: &dyn File, geometry: Geometry, from: u32, to: u32) -> io::Result<VecDeque<Item>> {
+    let mut bytes = vec![0; ITEM_BYTES as usize * to.saturating_sub(from).min(3200) as usize];
+    let n = file.read_at(&mut bytes, geometry.item_at(from), true)?;
+    Ok(bytes[..n].as_chunks().0.iter().map(|b| Item::from_bytes(*b)).collect())
+}
+
+/// Calls `visit` with each slot and the item that it names.
+pub(crate) fn each_slot(
+    file: &dyn File,
+    geometry: Geometry,
+    mut visit: impl FnMut(u32, u32) -> io::Result<()>,
+) -> io::Result<()> {
+    const STEP: u32 = CHUNK as u32 / SLOT_BYTES as u32;
+    let mut bytes = Vec::new();
+    for from in (0..geometry.slots).step_by(STEP as usize) {
+        let to = (geometry.slots - from).min(STEP) + from - 1;
+        read_slots(file, geometry, from, to, &mut bytes)?;
+        (from..).zip(slots_of(&bytes)).try_for_each(|(slot, item)| visit(slot, item))?;
+    }
+    Ok(())
 }
 
 fn slots_of(bytes: &[u8]) -> impl Iterator<Item = u32> {

@@ -146,7 +146,7 @@ impl Log {
                 );
                 return Err(Error::Layout { path, what });
             }
-            if bytes == 0 {
+            if bytes == 0 && !disk.is_read_only() {
                 // A crash came between its creation and its length. What lies behind it is looked at when the log is read.
                 file.set_len(segment_bytes).at("set the length of", &path)?;
             }

@@ -43,6 +43,8 @@ pub struct Options {
     /// `messageDelayLevel` in milliseconds, level 1 first: an entry of the delay topic carries its due time.
     pub delay_levels_ms: Vec<i64>,
     pub retention: Retention,
+    /// Read the whole log and make all queue entries again, whatever the checkpoint says.
+    pub rebuild: bool,
 }
 
 /// When files of the log are deleted, and how full a disk may get. Used parts are whole percents.
@@ -130,6 +132,7 @@ impl Options {
             tail_bytes: 16 << 20,
             delay_levels_ms: Vec::new(),
             retention: Retention::default(),
+            rebuild: false,
         }
     }
 

@@ -58,6 +58,16 @@ impl QueueFiles {
     ) -> Result<Self, Error> {
         let dir = root.join("consumequeue");
         disk.create_dirs(&dir).at("create", &dir)?;
+        let (this, has_odd) = Self::look(disk, root, configured)?;
+        if has_odd {
+            this.set_odd_aside(own_dir)?;
+        }
+        Ok(this)
+    }
+
+    /// Opens the queue files below `root` and changes nothing; also says whether files are of another length than most.
+    pub(crate) fn look(disk: Arc<dyn Disk>, root: &Path, configured: Option<u64>) -> Result<(Self, bool), Error> {
+        let dir = root.join("consumequeue");
         let batch = disk.list(&root.join("batchconsumequeue")).unwrap_or_default();
         let batch = batch.into_iter().filter(|e| e.is_dir).map(|e| e.name).collect();
         let this = Self { disk, dir, file_bytes: 0, batch, bytes: AtomicU64::new(0), open: Mutex::default() };
@@ -75,11 +85,8 @@ impl QueueFiles {
             let what = format!("consume-queue files of {file_bytes} bytes: not a multiple of {ENTRY_BYTES}");
             return Err(Error::Layout { path: this.dir, what });
         }
-        let this = Self { file_bytes, ..this };
-        if lengths.keys().any(|bytes| *bytes != file_bytes) {
-            this.set_odd_aside(own_dir)?;
-        }
-        Ok(this)
+        let has_odd = lengths.keys().any(|bytes| *bytes != file_bytes);
+        Ok((Self { file_bytes, ..this }, has_odd))
     }
 
     /// Adds up the lengths of all files. Returns how many there are of each length, with one of them. An empty file does not
@@ -97,7 +104,7 @@ impl QueueFiles {
     }
 
     /// Calls `visit` with queue, path and length of each queue file.
-    fn each_file(&self, mut visit: impl FnMut(&str, &Path, u64) -> Result<(), Error>) -> Result<(), Error> {
+    pub(crate) fn each_file(&self, mut visit: impl FnMut(&str, &Path, u64) -> Result<(), Error>) -> Result<(), Error> {
         for (topic, id) in self.queues()? {
             let dir = self.queue_dir(&topic, id);
             for base in self.bases(&dir)? {
@@ -109,11 +116,16 @@ impl QueueFiles {
         Ok(())
     }
 
+    /// Whether a file has another length than most, or does not start where a file does.
+    pub(crate) fn is_odd(&self, path: &Path, bytes: u64) -> bool {
+        let base = path.file_name().and_then(|n| parse_file_name(n.to_str()?));
+        bytes > 0 && (bytes != self.file_bytes || base.is_some_and(|b| b % self.file_bytes != 0))
+    }
+
     fn set_odd_aside(&self, own_dir: &Path) -> Result<(), Error> {
         self.each_file(|queue, path, bytes| {
             let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-            let is_odd = bytes != self.file_bytes || parse_file_name(name).is_some_and(|b| b % self.file_bytes != 0);
-            if bytes == 0 || !is_odd {
+            if !self.is_odd(path, bytes) {
                 return Ok(());
             }
             let to = free_name(self.disk.as_ref(), own_dir.join(format!("queue-{queue}-{name}")));
@@ -130,7 +142,11 @@ impl QueueFiles {
     /// The queues that have a directory.
     pub(crate) fn queues(&self) -> Result<Vec<(String, i32)>, Error> {
         let mut queues = Vec::new();
-        for topic in self.disk.list(&self.dir).at("list", &self.dir)?.into_iter().filter(|e| e.is_dir) {
+        let topics = match self.disk.list(&self.dir) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+            other => other.at("list", &self.dir)?,
+        };
+        for topic in topics.into_iter().filter(|e| e.is_dir) {
             let dir = self.dir.join(&topic.name);
             let ids = self.disk.list(&dir).at("list", &dir)?.into_iter().filter(|e| e.is_dir);
             queues.extend(ids.filter_map(|id| Some((topic.name.clone(), id.name.parse().ok()?))));
@@ -199,7 +215,7 @@ impl QueueFiles {
         Ok(min)
     }
 
-    fn place(&self, topic: &str, id: i32, n: i64) -> (PathBuf, u64) {
+    pub(crate) fn place(&self, topic: &str, id: i32, n: i64) -> (PathBuf, u64) {
         let byte = n as u64 * ENTRY_BYTES;
         let base = byte - byte % self.file_bytes;
         (self.queue_dir(topic, id).join(file_name(base)), byte - base)
@@ -250,6 +266,37 @@ impl QueueFiles {
         let mut bytes = [0; ENTRY_BYTES as usize];
         let n = file.read_at(&mut bytes, at, true)?;
         Ok((n == bytes.len()).then(|| Entry::from_bytes(bytes)))
+    }
+
+    /// Calls `visit` with each written entry of a queue and its offset, in order.
+    pub(crate) fn each_entry(
+        &self,
+        topic: &str,
+        id: i32,
+        mut visit: impl FnMut(i64, Entry) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let dir = self.queue_dir(topic, id);
+        let mut bytes = vec![0; 3200 * ENTRY_BYTES as usize];
+        for base in self.bases(&dir)? {
+            let path = dir.join(file_name(base));
+            let file = self.disk.open(&path, Open::Read).at("open", &path)?;
+            let mut at = 0;
+            while let Some(data) = file.next_data(at).at("seek", &path)? {
+                at = data - data % ENTRY_BYTES;
+                let n = file.read_at(&mut bytes, at, true).at("read", &path)?;
+                for entry in bytes[..n].as_chunks::<{ ENTRY_BYTES as usize }>().0 {
+                    let entry = Entry::from_bytes(*entry);
+                    if entry.is_written() {
+                        visit(((base + at) / ENTRY_BYTES) as i64, entry)?;
+                    }
+                    at += ENTRY_BYTES;
+                }
+                if n < bytes.len() {
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Entries `from..to` that lie in one file, as many as there are.

@@ -248,7 +248,7 @@ impl crate::store::Inner {
             None => {
                 let found = self.fetch(std::slice::from_ref(entry), wait)?;
                 let record = found.first().and_then(|bytes| Record::parse(bytes).ok());
-                record.map_or(0, |record| recover::entry_tags_code(self, &record))
+                record.map_or(0, |record| recover::entry_tags_code(&self.options.delay_levels_ms, &record))
             }
         };
         Ok(())

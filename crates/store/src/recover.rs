@@ -20,7 +20,6 @@
 //! What it does not see: entries zeroed in a queue file that kept its length, after a clean stop.
 //! Java: `CommitLog.recoverNormally`, `recoverAbnormally`.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -32,7 +31,7 @@ use cometmq_wire::record::Record;
 use crate::append::is_hidden;
 use crate::checkpoint::{Checkpoint, OwnCheckpoint};
 use crate::queue::{Entry, QueueRef};
-use crate::scan::{Durable, Scan};
+use crate::scan::{Damage, Durable, Scan};
 use crate::store::{Inner, lock};
 use crate::{Error, FlushMode, cut, dispatch, flush};
 
@@ -40,7 +39,7 @@ use crate::{Error, FlushMode, cut, dispatch, flush};
 const ENTRIES_MAX: u64 = 128 << 10;
 /// A larger gap in a queue's offsets is not filled entry by entry: the queue starts anew behind it.
 const GAP_MAX: i64 = 1 << 20;
-const DELAY_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
+pub(crate) const DELAY_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
 
 /// Why a pass over the log stopped early.
 enum Stop {
@@ -63,15 +62,12 @@ pub(crate) fn run(
 ) -> Result<(), Error> {
     let segments = inner.log.segments();
     let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return cut::queues(inner, &[]) };
-    let range = first.base..=last.end();
-    let own = own.filter(|o| range.contains(&o.dispatched) && range.contains(&o.durable) && o.dispatched <= o.durable);
+    let own = own.filter(|own| fits(own, first.base, last.end()));
     let began = Instant::now();
-    let from = own.filter(|o| inner.files.bytes() >= o.queue_bytes).map_or(first.base, |o| o.dispatched);
-    let durable = match own {
-        Some(own) => Durable::Below(own.durable),
-        None if !crashed => Durable::All,
-        None => Durable::Before { offset: java.logics_offset.max(0) as u64, store_ms: java.physic_ms },
-    };
+    let rebuild = inner.options.rebuild;
+    let usable = own.filter(|o| !rebuild && inner.files.bytes() >= o.queue_bytes);
+    let from = usable.map_or(first.base, |o| o.dispatched);
+    let durable = durable(crashed, own, java);
     let end = match pass(inner, from, durable, from > first.base) {
         Err(Stop::Gap(what)) => {
             tracing::warn!(what, "reading the whole commit log");
@@ -86,7 +82,7 @@ pub(crate) fn run(
         Err(Stop::Failed(error)) => return Err(error),
         Ok(end) => end,
     };
-    let is_sure = own.is_some() && !crashed;
+    let is_sure = own.is_some() && !crashed && !rebuild;
     if !is_sure || !end.damaged.is_empty() {
         cut::queues(inner, &end.damaged)?;
     }
@@ -118,11 +114,26 @@ pub(crate) fn run(
     Ok(())
 }
 
+/// Whether our checkpoint can be true of a log from `start` to `end`, its last file counted as full.
+pub(crate) fn fits(own: &OwnCheckpoint, start: u64, end: u64) -> bool {
+    let range = start..=end;
+    range.contains(&own.dispatched) && range.contains(&own.durable) && own.dispatched <= own.durable
+}
+
+/// What is known to have been durable; `own` fits.
+pub(crate) fn durable(crashed: bool, own: Option<&OwnCheckpoint>, java: &Checkpoint) -> Durable {
+    match own {
+        Some(own) => Durable::Below(own.durable),
+        None if !crashed => Durable::All,
+        None => Durable::Before { offset: java.logics_offset.max(0) as u64, store_ms: java.physic_ms },
+    }
+}
+
 struct End {
     at: u64,
     store_ms: i64,
     records: u64,
-    damaged: Vec<Range<u64>>,
+    damaged: Vec<Damage>,
 }
 
 /// Reads the log from `from` to its end and adds the queue entries of what it finds. `stop_at_gap`: the queues' files hold
@@ -135,8 +146,8 @@ fn pass(inner: &Arc<Inner>, from: u64, durable: Durable, stop_at_gap: bool) -> R
     let mut end = End { at: from, store_ms: 0, records: 0, damaged: Vec::new() };
     let (began, mut said) = (Instant::now(), Instant::now());
     let total = inner.log.segments().last().map_or(0, |s| s.end()) - from;
-    let mut scan = Scan::new(inner, durable);
-    end.at = scan.run(from, |record| {
+    let mut scan = Scan::new(&inner.log, durable);
+    let scanned = scan.run(from, |record| {
         end.records += 1;
         end.store_ms = end.store_ms.max(record.store_ms());
         index(inner, record, stop_at_gap)?;
@@ -151,7 +162,9 @@ fn pass(inner: &Arc<Inner>, from: u64, durable: Durable, stop_at_gap: bool) -> R
             tracing::info!(records = end.records, "reading the commit log: {}", progress(done, total, began.elapsed()));
         }
         Ok::<(), Stop>(())
-    })?;
+    });
+    inner.stats.damaged.fetch_add(scan.damaged_count, Ordering::Relaxed);
+    end.at = scanned?;
     end.damaged = scan.damaged;
     Ok(end)
 }
@@ -187,7 +200,7 @@ fn index(inner: &Arc<Inner>, record: &Record<'_>, stop_at_gap: bool) -> Result<(
     let entry = Entry {
         log_at: record.log_offset() as u64,
         len: record.len() as u32,
-        tags_code: entry_tags_code(inner, record),
+        tags_code: entry_tags_code(&inner.options.delay_levels_ms, record),
     };
     inner.add_entry(&queue.0, offset, entry);
     queue.0.next.store(offset + 1, Ordering::Relaxed);
@@ -226,8 +239,7 @@ fn resolve(inner: &Arc<Inner>, queue: &QueueRef, next: i64, offset: i64, stop_at
 }
 
 /// The hash of the tag; in the delay topic, the time when the message is due. Java: `CommitLog.checkMessageAndReturnSize`.
-pub(crate) fn entry_tags_code(inner: &Inner, record: &Record<'_>) -> i64 {
-    let levels = &inner.options.delay_levels_ms;
+pub(crate) fn entry_tags_code(levels: &[i64], record: &Record<'_>) -> i64 {
     if record.topic() == DELAY_TOPIC
         && let Some(level) = record.property(properties::DELAY).and_then(|d| d.parse::<usize>().ok())
         && let Some(delay) = level.checked_sub(1).and_then(|i| levels.get(i.min(levels.len().saturating_sub(1))))

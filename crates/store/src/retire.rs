@@ -21,17 +21,29 @@ pub(crate) struct Deleted(HashMap<String, u64>);
 
 const NAME: &str = "deleted";
 
+fn text(disk: &dyn Disk, own_dir: &Path) -> Result<String, Error> {
+    let path = own_dir.join(NAME);
+    match disk.read_all(&path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        read => Ok(String::from_utf8_lossy(&read.at("read", &path)?).into_owned()),
+    }
+}
+
+fn line(line: &str) -> Option<(String, u64)> {
+    let (at, topic) = line.split_once(' ')?;
+    Some((topic.to_string(), at.parse().ok()?))
+}
+
 impl Deleted {
     /// Lines whose records are gone from the log are dropped.
     pub(crate) fn read(disk: &dyn Disk, own_dir: &Path, log_start: u64) -> Result<Self, Error> {
-        let path = own_dir.join(NAME);
-        let bytes = match disk.read_all(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            other => other.at("read", &path)?,
-        };
-        let text = String::from_utf8_lossy(&bytes);
-        let line = |l: &str| l.split_once(' ').and_then(|(at, topic)| Some((topic.to_string(), at.parse().ok()?)));
+        let text = text(disk, own_dir)?;
         Ok(Self(text.lines().filter_map(line).filter(|(_, at)| *at > log_start).collect()))
+    }
+
+    /// The first line that is none, from 1 on.
+    pub(crate) fn bad_line(disk: &dyn Disk, own_dir: &Path) -> Result<Option<usize>, Error> {
+        Ok(text(disk, own_dir)?.lines().position(|l| line(l).is_none()).map(|at| at + 1))
     }
 
     fn write(&self, disk: &dyn Disk, own_dir: &Path) -> Result<(), Error> {

@@ -6,14 +6,12 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use cometmq_wire::record::{self, BLANK_MIN, Kind, Record};
 
 use crate::Error;
 use crate::error::IoContext;
 use crate::log::{Log, Segment};
-use crate::store::Inner;
 
 /// Read at a time: stays in the L2 cache until it is parsed.
 const CHUNK: usize = 256 << 10;
@@ -57,11 +55,22 @@ impl Durable {
     }
 }
 
-pub(crate) struct Scan<'a> {
-    inner: &'a Inner,
+/// A part of the log that was durable and holds no whole record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Damage {
+    pub(crate) part: Range<u64>,
+    pub(crate) why: String,
+}
+
+pub(crate) struct Scan {
+    segments: Arc<Vec<Arc<Segment>>>,
     durable: Durable,
     /// Damaged parts of the log, as far as there is room.
-    pub(crate) damaged: Vec<Range<u64>>,
+    pub(crate) damaged: Vec<Damage>,
+    /// All of them.
+    pub(crate) damaged_count: u64,
+    /// Where fillers say that they are of another length than the rest of their file: nobody reads it. As far as there is room.
+    pub(crate) odd_fillers: Vec<(u64, usize)>,
 }
 
 enum Next {
@@ -70,9 +79,9 @@ enum Next {
     LogEnd(u64),
 }
 
-impl<'a> Scan<'a> {
-    pub(crate) fn new(inner: &'a Inner, durable: Durable) -> Self {
-        Self { inner, durable, damaged: Vec::new() }
+impl Scan {
+    pub(crate) fn new(log: &Log, durable: Durable) -> Self {
+        Self { segments: log.segments(), durable, damaged: Vec::new(), damaged_count: 0, odd_fillers: Vec::new() }
     }
 
     /// Calls `visit` for each record from `from` on; returns where the log ends.
@@ -81,7 +90,7 @@ impl<'a> Scan<'a> {
         from: u64,
         mut visit: impl FnMut(&Record<'_>) -> Result<(), E>,
     ) -> Result<u64, E> {
-        let segments = self.inner.log.segments();
+        let segments = self.segments.clone();
         let mut at = from;
         for (i, segment) in segments.iter().enumerate().filter(|(_, s)| s.end() > from) {
             at = at.max(segment.base);
@@ -99,7 +108,12 @@ impl<'a> Scan<'a> {
                         }
                         Err(why) => why,
                     },
-                    Found::Blank => break,
+                    Found::Blank(len) => {
+                        if at + len as u64 != segment.end() && self.odd_fillers.len() < DAMAGED_MAX {
+                            self.odd_fillers.push((at, len));
+                        }
+                        break;
+                    }
                     Found::Nothing(why) => why,
                 };
                 match self.step_over(&mut window, at, &why, segments.get(i + 1..).unwrap_or_default())? {
@@ -143,11 +157,11 @@ impl<'a> Scan<'a> {
             Next::Record(next) | Next::LogEnd(next) => next,
             Next::Segment => segment.end(),
         };
-        self.inner.stats.damaged.fetch_add(1, Ordering::Relaxed);
-        if self.damaged.len() < DAMAGED_MAX {
-            self.damaged.push(at..resumes);
-        }
         let why = if why.is_empty() { "zeros where a record was" } else { why };
+        self.damaged_count += 1;
+        if self.damaged.len() < DAMAGED_MAX {
+            self.damaged.push(Damage { part: at..resumes, why: why.to_string() });
+        }
         tracing::error!(
             offset = at,
             file = %segment.path.display(),
@@ -201,7 +215,7 @@ pub(crate) fn walk(
         let mut window = Window { segment, end: segment.end().min(to), chunk, start: at, bytes: Vec::new() };
         while at + BLANK_MIN as u64 <= window.end {
             let len = match window.look(at)? {
-                Found::Blank => break,
+                Found::Blank(_) => break,
                 Found::Record(len) => len,
                 Found::Nothing(_) => 0,
             };
@@ -255,7 +269,7 @@ fn next_record(window: &mut Window<'_>, from: u64) -> Result<Option<u64>, Error>
 enum Found {
     /// Of this length, if it is one.
     Record(usize),
-    Blank,
+    Blank(usize),
     /// Why; empty for zeros.
     Nothing(String),
 }
@@ -278,7 +292,7 @@ impl<'a> Window<'a> {
         let end = self.end;
         let head = self.get(at, 8)?.first_chunk::<8>().copied().unwrap_or_default();
         Ok(match record::peek(head) {
-            Ok(Kind::Blank(_)) => Found::Blank,
+            Ok(Kind::Blank(len)) => Found::Blank(len),
             Ok(Kind::Empty) => Found::Nothing(String::new()),
             Ok(Kind::Message(len)) if at + len as u64 > end => {
                 Found::Nothing("a record longer than its file".to_string())

@@ -103,6 +103,10 @@ impl Disk for Gated {
         self.disk.space(path)
     }
 
+    fn lock_shared(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
+        self.disk.lock_shared(path)
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
         self.disk.lock(path)
     }

@@ -281,6 +281,11 @@ impl Disk for Faulty {
         let fresh = self.state().locked.insert(path.to_path_buf());
         Ok(fresh.then(|| Box::new(Held(self.clone(), path.to_path_buf())) as Box<dyn Send + Sync>))
     }
+
+    fn lock_shared(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
+        self.open(path, Open::Read)?;
+        Ok((!self.state().locked.contains(path)).then(|| Box::new(()) as Box<dyn Send + Sync>))
+    }
 }
 
 impl File for FaultyFile {

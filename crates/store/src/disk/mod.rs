@@ -3,8 +3,10 @@
 
 mod real;
 mod faulty;
+mod read_only;
 
 pub use faulty::Faulty;
+pub use read_only::ReadOnly;
 pub use real::Real;
 
 use std::io;
@@ -63,6 +65,15 @@ pub trait Disk: Send + Sync + 'static {
     /// Takes the exclusive lock of a store: byte 0 of the file, as Java's `FileChannel.tryLock(0, 1)`.
     /// `None` = somebody else holds it. Held until the value is dropped.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>>;
+
+    /// Shares the lock of a store with others that only read, without changing a byte. `None` = somebody holds it alone.
+    /// A missing file is `NotFound`.
+    fn lock_shared(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>>;
+
+    /// Whether nothing can be changed here.
+    fn is_read_only(&self) -> bool {
+        false
+    }
 
     /// Creates a directory and those above it, so that they survive a power cut.
     fn create_dirs(&self, dir: &Path) -> io::Result<()> {

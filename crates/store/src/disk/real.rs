@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{FallocateFlags, SeekFrom};
+use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::{Disk, Entry, File, Open, Space};
@@ -74,33 +74,44 @@ impl Disk for Real {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
-        // These locks belong to the process: it does not exclude itself, and closing the file once more gives them up.
-        static HELD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-        struct Held(Option<OwnedFd>, PathBuf);
-        impl Drop for Held {
-            fn drop(&mut self) {
-                let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-                self.0.take();
-                held.remove(&self.1);
-            }
+        lock(path, true)
+    }
+
+    fn lock_shared(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
+        lock(path, false)
+    }
+}
+
+fn lock(path: &Path, alone: bool) -> io::Result<Option<Box<dyn Send + Sync>>> {
+    // These locks belong to the process: it does not exclude itself, and closing the file once more gives them up.
+    static HELD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    struct Held(Option<OwnedFd>, PathBuf);
+    impl Drop for Held {
+        fn drop(&mut self) {
+            let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+            self.0.take();
+            held.remove(&self.1);
         }
-        let name = path.parent().map_or_else(|| Ok(path.to_path_buf()), fs::canonicalize)?;
-        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.contains(&name) {
-            return Ok(None);
-        }
-        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        // Java locks byte 0..1 with POSIX record locks; rustix's fcntl_lock takes the whole file, which overlaps it.
-        // `flock` (Rust's `File::try_lock`) would not see Java's lock at all.
-        match rustix::fs::fcntl_lock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {
+    }
+    let name = path.parent().map_or_else(|| Ok(path.to_path_buf()), fs::canonicalize)?;
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    if held.contains(&name) {
+        return Ok(None);
+    }
+    let file = fs::OpenOptions::new().read(true).write(alone).create(alone).truncate(false).open(path)?;
+    // Java locks byte 0..1 with POSIX record locks; rustix's fcntl_lock takes the whole file, which overlaps it.
+    // `flock` (Rust's `File::try_lock`) would not see Java's lock at all.
+    let how = if alone { FlockOperation::NonBlockingLockExclusive } else { FlockOperation::NonBlockingLockShared };
+    match rustix::fs::fcntl_lock(&file, how) {
+        Ok(()) => {
+            if alone {
                 file.write_all_at(b"lock", 0)?;
-                held.insert(name.clone());
-                Ok(Some(Box::new(Held(Some(OwnedFd::from(file)), name))))
             }
-            Err(Errno::AGAIN | Errno::ACCESS) => Ok(None),
-            Err(error) => Err(error.into()),
+            held.insert(name.clone());
+            Ok(Some(Box::new(Held(Some(OwnedFd::from(file)), name))))
         }
+        Err(Errno::AGAIN | Errno::ACCESS) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
