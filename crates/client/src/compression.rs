@@ -44,8 +44,8 @@ fn zlib(body: &[u8]) -> Option<Vec<u8>> {
     out.write_all(body).and_then(|()| out.finish()).ok()
 }
 
-/// The body as it was before compression.
-pub(crate) fn decompress(body: Bytes, sys_flag: i32) -> Result<Bytes, BodyError> {
+/// The body of a record as it was before compression. `sys_flag` is the record's.
+pub fn decompress(body: Bytes, sys_flag: i32) -> Result<Bytes, BodyError> {
     if sys_flag & COMPRESSED == 0 {
         return Ok(body);
     }

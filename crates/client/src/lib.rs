@@ -45,7 +45,7 @@ mod error;
 pub use admin::Admin;
 pub use allocate::averagely;
 pub use client::Client;
-pub use compression::BodyError;
+pub use compression::{BodyError, decompress};
 pub use consumer::{Consumer, ConsumerBuilder};
 pub use error::Error;
 pub use message::Message;

@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use crate::{consume, produce, serve};
+use crate::{consume, produce, serve, store};
 
 #[derive(Parser)]
 #[command(name = "comet", version, about = "RocketMQ without the JVM: name server, broker and tools in one binary")]
@@ -18,7 +18,8 @@ use crate::{consume, produce, serve};
   comet namesrv                                name server alone
   comet broker -n 10.0.0.1:9876 -c broker.conf one broker of a cluster
   echo hello | comet produce orders
-  comet consume orders --from first --max 1")]
+  comet consume orders --from first --max 1
+  comet store check ./comet-data               once it is stopped")]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -44,6 +45,8 @@ enum Command {
         #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
+    /// Check, print, count and repair the store of a stopped broker, ours or Java's.
+    Store(store::Store),
     /// Print a completion script for a shell.
     #[command(after_help = "Examples:
   comet completions bash > /etc/bash_completion.d/comet
@@ -147,6 +150,7 @@ impl Cli {
             Command::Produce(args) => args.run(),
             Command::Consume(args) => args.run(),
             Command::Admin { args } => std::process::exit(cometmq_admin::run(args)),
+            Command::Store(args) => std::process::exit(args.run()),
             Command::Completions { shell } => completions(shell),
             Command::Man { command } => manual(&command),
         }

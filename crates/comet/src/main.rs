@@ -1,6 +1,7 @@
 //! The binary `comet`: one process that is a name server, a broker or both, and the command line around it.
 //!
-//! `cli` has the flags, `serve` starts and stops roles, `produce` and `consume` are clients, `log` sets up logging.
+//! `cli` has the flags, `serve` starts and stops roles, `produce` and `consume` are clients, `store` looks at
+//! a store that no server uses, `log` sets up logging.
 
 mod cli;
 mod log;
@@ -9,6 +10,7 @@ mod address;
 mod serve;
 mod produce;
 mod consume;
+mod store;
 
 use std::process::ExitCode;
 
