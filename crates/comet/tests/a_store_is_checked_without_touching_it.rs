@@ -135,7 +135,7 @@ fn damage_of_queues_is_found() {
         line(0, "70 entries of fixture_normal-1 from offset 0 on are missing; the record lies at log offset 309");
     finds("no file", |root| fs::remove_file(root.join(QUEUE)).unwrap(), &[&gone]);
     let odd = format!(
-        "ERROR {QUEUE}: a queue file of 1400 bytes, expected 2000 from a multiple of that on; repair sets it aside in comet/ and makes its entries again from the log"
+        "ERROR {QUEUE}: a queue file that has not 2000 bytes or does not start at a multiple of that; repair sets it aside in comet/ and makes its entries again from the log"
     );
     let cut = |root: &Path| fs::OpenOptions::new().write(true).open(root.join(QUEUE)).unwrap().set_len(1400).unwrap();
     finds("a wrong length", cut, &[&odd]);

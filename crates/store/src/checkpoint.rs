@@ -36,6 +36,19 @@ impl Checkpoint {
         [self.physic_ms, self.logics_ms, self.index_ms, self.master_flushed, self.confirm, self.logics_offset]
     }
 
+    /// What of it can be true of a log that ends at `end` with a record of `store_ms`.
+    pub(crate) fn at_most(self, store_ms: i64, end: u64) -> Self {
+        let offset = |offset: i64| offset.min(end as i64);
+        Self {
+            physic_ms: self.physic_ms.min(store_ms),
+            logics_ms: self.logics_ms.min(store_ms),
+            index_ms: self.index_ms.min(store_ms),
+            master_flushed: offset(self.master_flushed),
+            confirm: offset(self.confirm),
+            logics_offset: offset(self.logics_offset),
+        }
+    }
+
     fn to_bytes(self) -> [u8; FIELDS_BYTES] {
         let mut bytes = [0; FIELDS_BYTES];
         for (place, field) in bytes.chunks_mut(8).zip(self.fields()) {

@@ -111,13 +111,14 @@ impl Store {
         let log = Log::open(disk.clone(), options.log_dirs(), &options.read_only_log_dirs, options.segment_bytes)?;
         let files = QueueFiles::open(disk.clone(), &root, &own, options.queue_file_bytes)?;
         let ext = QueueExt::open(disk.clone(), &root)?;
-        let checkpoint = Checkpoint::read(disk.as_ref(), &root)?;
+        let mut checkpoint = Checkpoint::read(disk.as_ref(), &root)?;
         let deleted = Deleted::read(disk.as_ref(), &own, log.start())?;
         let own = OwnCheckpoint::read(disk.as_ref(), &own, &checkpoint)?;
         let index = match options.index {
             true => {
                 let trusted = (crashed && own.is_none()).then_some(checkpoint.index_ms);
-                Some(Index::open(disk.clone(), clock.clone(), &options, trusted, checkpoint.index_ms, crashed)?)
+                let full_ms = if options.rebuild { 0 } else { checkpoint.index_ms };
+                Some(Index::open(disk.clone(), clock.clone(), &options, trusted, full_ms, crashed)?)
             }
             false => None,
         };
@@ -160,6 +161,10 @@ impl Store {
             stats: StoreStats::default(),
         });
         recover::run(&inner, crashed, own.as_ref(), &checkpoint)?;
+        if inner.options.rebuild {
+            let (ms, end) = (inner.durable_ms.load(Ordering::Acquire), inner.written.load(Ordering::Acquire));
+            checkpoint = checkpoint.at_most(ms, end);
+        }
         if let Some(index) = &inner.index {
             let known = own.map(|own| own.indexed).unwrap_or_default();
             index.start(&inner.log, inner.written.load(Ordering::Acquire), known)?;

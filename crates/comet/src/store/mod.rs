@@ -7,6 +7,8 @@ mod check;
 mod config;
 mod dump;
 mod progress;
+mod repair;
+mod copy;
 mod stat;
 
 use std::io::{self, Write};
@@ -26,6 +28,7 @@ const COULD_NOT: i32 = 2;
   comet store check /srv/mq                    is everything there, and does it fit together?
   comet store stat /srv/mq
   comet store dump /srv/mq --topic orders --max 10
+  comet store repair /srv/mq --out /srv/mq-repaired
 The broker must be stopped: a store that is in use is refused.
 Exit codes: 0 = sound or done, 1 = damage was found, 2 = it could not be done.")]
 pub struct Store {
@@ -41,10 +44,12 @@ enum Command {
     Dump(dump::Dump),
     /// Sizes, numbers, topics and queues. Changes nothing.
     Stat(stat::StatArgs),
+    /// Repair what can be repaired, in a copy or in place; says first what it would do.
+    Repair(repair::Repair),
 }
 
 /// What every command takes.
-#[derive(Args)]
+#[derive(Args, Clone)]
 struct Place {
     /// Directory of the store (storePathRootDir).
     dir: PathBuf,
@@ -65,6 +70,7 @@ impl Store {
             Command::Check(args) => args.run(),
             Command::Dump(args) => args.run(),
             Command::Stat(args) => args.run(),
+            Command::Repair(args) => args.run(),
         };
         done.unwrap_or_else(|error| {
             // Whoever reads the output had enough of it.

@@ -1,8 +1,10 @@
 //! The check as a whole, and what concerns the log: damage, fillers, what lies behind its end, the checkpoints.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use cometmq_wire::record::Record;
+use cometmq_wire::record::{Record, body_crc};
 
 use super::keys::Keys;
 use super::queues::Queues;
@@ -23,6 +25,8 @@ pub struct Checked {
     pub findings: Findings,
     pub summary: Summary,
     pub queues: QueueStats,
+    /// Parts of the log that are damaged, those that are known included.
+    pub damaged: Vec<Range<u64>>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -45,7 +49,8 @@ impl Inspect {
     pub fn check(&self, is_topic: &dyn Fn(&str) -> bool, progress: &mut dyn FnMut(u64, u64)) -> Result<Checked, Error> {
         let began = Instant::now();
         let mut checked = Checked::default();
-        let findings = &mut checked.findings;
+        let mut found = Findings::default();
+        let findings = &mut found;
         self.check_layout(findings)?;
         let (start, last) = self.log_range();
         let (mut queues, mut keys) = (Queues::new(self), Keys::open(self, findings)?);
@@ -63,11 +68,17 @@ impl Inspect {
             }
             Ok::<(), Error>(())
         })?;
+        let known = self.known_damage()?;
         for damage in &scan.damaged {
             let (file, offset) = self.log_place(damage.part.start);
             let len = damage.part.end - damage.part.start;
             let what = format!("{len} bytes of the commit log are damaged: {}", damage.why);
-            findings.add(Finding { severity: Severity::Error, file, offset, what, advice: LOST });
+            let (severity, advice) = match known.contains(&self.damage_line(&damage.part)?) {
+                true => (Severity::Warn, "nothing: comet/damaged says that it is known, and brokers step over it"),
+                false => (Severity::Error, LOST),
+            };
+            findings.add(Finding { severity, file, offset, what, advice });
+            checked.damaged.push(damage.part.clone());
         }
         for (at, len) in &scan.odd_fillers {
             let (file, offset) = self.log_place(*at);
@@ -85,6 +96,7 @@ impl Inspect {
         keys.finish(&scan.damaged, findings)?;
         queues.finish(end, &scan.damaged, is_topic, findings)?;
         checked.queues = queues.ranges(end)?;
+        checked.findings = found;
         checked.summary = Summary {
             records,
             bytes: end - start,
@@ -94,6 +106,29 @@ impl Inspect {
             took: began.elapsed(),
         };
         Ok(checked)
+    }
+
+    /// The lines of `comet/damaged`: parts of the log of which it is known that they are damaged.
+    fn known_damage(&self) -> Result<BTreeSet<String>, Error> {
+        let path = self.options.own_dir().join("damaged");
+        match self.disk.read_all(&path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+            read => Ok(String::from_utf8_lossy(&read.at("read", &path)?).lines().map(str::to_string).collect()),
+        }
+    }
+
+    /// A line of `comet/damaged`: `from to crc`. Other bytes in that place are other damage.
+    pub fn damage_line(&self, part: &Range<u64>) -> Result<String, Error> {
+        let (mut at, mut crc) = (part.start, 0u32);
+        while let Some(segment) = self.log.segment_of(at).filter(|_| at < part.end) {
+            let len = (READ as u64).min(part.end.min(segment.end()) - at) as usize;
+            let mut bytes = crc.to_be_bytes().to_vec();
+            bytes.resize(4 + len, 0);
+            segment.file.read_at(&mut bytes[4..], at - segment.base, true).at("read", &segment.path)?;
+            crc = body_crc(&bytes);
+            at += len as u64;
+        }
+        Ok(format!("{} {} {crc:08x}", part.start, part.end))
     }
 
     /// Nothing lies behind the end of the log.
@@ -126,7 +161,9 @@ impl Inspect {
             Ok(file) => {
                 let bytes = file.size().at("stat", &path)?;
                 if bytes != 4096 {
-                    add("checkpoint", None, Severity::Error, format!("{bytes} bytes, expected 4096"));
+                    // What is more is read by nobody.
+                    let severity = if bytes < 4096 { Severity::Error } else { Severity::Warn };
+                    add("checkpoint", None, severity, format!("{bytes} bytes, expected 4096"));
                 }
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && last_ms.is_none() => {}

@@ -18,21 +18,18 @@ impl Inspect {
             let what = "a file or folder that is none of a store".to_string();
             findings.add(Finding { severity: Severity::Error, file, offset: None, what, advice: STRAY });
         }
-        self.files.each_file(|_, path, bytes| {
-            if self.files.is_odd(path, bytes) {
-                findings.add(Finding {
-                    severity: Severity::Error,
-                    file: self.name(path),
-                    offset: None,
-                    what: format!(
-                        "a queue file of {bytes} bytes, expected {} from a multiple of that on",
-                        self.files.file_bytes
-                    ),
-                    advice: "repair sets it aside in comet/ and makes its entries again from the log",
-                });
-            }
-            Ok(())
-        })?;
+        for file in self.odd_queue_files()? {
+            findings.add(Finding {
+                severity: Severity::Error,
+                file,
+                offset: None,
+                what: format!(
+                    "a queue file that has not {0} bytes or does not start at a multiple of that",
+                    self.files.file_bytes
+                ),
+                advice: "repair sets it aside in comet/ and makes its entries again from the log",
+            });
+        }
         if let Some(line) = Deleted::bad_line(self.disk.as_ref(), &self.options.own_dir())? {
             findings.add(Finding {
                 severity: Severity::Error,
@@ -52,6 +49,16 @@ impl Inspect {
             });
         }
         Ok(())
+    }
+
+    /// Queue files of another length than most, or with an odd name, below the root.
+    pub fn odd_queue_files(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut odd = Vec::new();
+        self.files.each_file(|_, path, bytes| {
+            odd.extend(self.files.is_odd(path, bytes).then(|| self.name(path)));
+            Ok(())
+        })?;
+        Ok(odd)
     }
 
     /// Files and folders in those of queues and of the index that have no place there.
@@ -80,6 +87,22 @@ impl Inspect {
             }
         }
         Ok(strays)
+    }
+
+    /// The index files, below the root.
+    pub fn index_files(&self) -> Result<Vec<PathBuf>, Error> {
+        let dir = Path::new("index");
+        let names = self.names(&self.options.root.join(dir))?.into_iter();
+        Ok(names.filter(|(name, is_dir)| !is_dir && index::is_name(name)).map(|(name, _)| dir.join(name)).collect())
+    }
+
+    /// How many slots and items index files have; `None` = there are none.
+    pub fn index_geometry(&self) -> Result<Option<(u32, u32)>, Error> {
+        let dir = self.options.root.join("index");
+        let names: Vec<String> =
+            self.names(&dir)?.into_iter().map(|(name, _)| name).filter(|n| index::is_name(n)).collect();
+        let geometry = index::geometry(self.disk.as_ref(), &dir, &names, &self.options)?;
+        Ok((!names.is_empty()).then_some((geometry.slots, geometry.items)))
     }
 
     fn names(&self, dir: &Path) -> Result<Vec<(String, bool)>, Error> {
