@@ -162,13 +162,14 @@ impl Inspect {
                 let bytes = file.size().at("stat", &path)?;
                 if bytes != 4096 {
                     // What is more is read by nobody.
-                    let severity = if bytes < 4096 { Severity::Error } else { Severity::Warn };
+                    let is_lost = bytes < 4096 && !self.crashed;
+                    let severity = if is_lost { Severity::Error } else { Severity::Warn };
                     add("checkpoint", None, severity, format!("{bytes} bytes, expected 4096"));
                 }
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && last_ms.is_none() => {}
-            // It is written some seconds after the first start.
-            Err(_) if self.crashed && self.own.is_none() => {
+            // It is written some seconds after the first start, behind our own.
+            Err(_) if self.crashed && !matches!(self.own, Some(Err(_))) => {
                 add("checkpoint", None, Severity::Warn, "it was not written before the kill".to_string());
             }
             Err(e) => add("checkpoint", None, Severity::Error, format!("it cannot be opened: {e}")),

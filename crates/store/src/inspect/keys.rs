@@ -61,25 +61,34 @@ impl<'a> Keys<'a> {
         names.sort();
         let geometry = index::geometry(store.disk.as_ref(), &dir, &names, &store.options)?;
         let mut files: VecDeque<(PathBuf, Arc<dyn File>, Header)> = VecDeque::new();
-        let mut error = |path: &PathBuf, what: String| {
+        let last = names.last().map(|name| dir.join(name));
+        let error = |findings: &mut Findings, path: &PathBuf, what: String| {
             let (file, advice) = (store.name(path), REBUILD);
             findings.add(Finding { severity: Severity::Error, file, offset: Some(0), what, advice });
         };
         for path in names.iter().map(|name| dir.join(name)) {
             let file = store.disk.open(&path, Open::Read).at("open", &path)?;
             let (bytes, expected) = (file.size().at("stat", &path)?, geometry.file_bytes());
+            if bytes == 0 && store.crashed && Some(&path) == last.as_ref() {
+                let (file, what) = (store.name(&path), "an index file that a crash left empty".to_string());
+                let advice = "nothing: the next start sets it aside";
+                findings.add(Finding { severity: Severity::Warn, file, offset: None, what, advice });
+                continue;
+            }
             if bytes != expected {
                 error(
+                    findings,
                     &path,
                     format!("an index file of {bytes} bytes, expected {expected} by maxHashSlotNum and maxIndexNum"),
                 );
                 continue;
             }
             match Header::read(file.as_ref(), geometry).at("read", &path)? {
-                Err(why) => error(&path, format!("the header of an index file cannot be true: {why}")),
+                Err(why) => error(findings, &path, format!("the header of an index file cannot be true: {why}")),
                 Ok(header) => {
                     if files.back().is_some_and(|(_, _, b)| header.begin_at < b.end_at && !header.is_empty()) {
                         error(
+                            findings,
                             &path,
                             format!(
                                 "it begins at log offset {}, before the end of the file before it",
