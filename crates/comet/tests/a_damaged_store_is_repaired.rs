@@ -143,6 +143,44 @@ fn damaged_messages_are_known_and_all_others_stay() {
 }
 
 #[test]
+fn a_store_of_ours_is_repaired_and_a_broker_goes_on_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("store");
+    assert!(ours(&root).terminate().success());
+    let messages = dump(&root);
+    assert_eq!(messages.len(), 300);
+    let log = |at: u64| (root.join(format!("commitlog/{:020}", at / 65_536 * 65_536)), at % 65_536);
+    let of = |message: &String, key: &str| {
+        serde_json::from_str::<serde_json::Value>(message).unwrap()[key].as_u64().unwrap()
+    };
+    let end = of(&messages[299], "commitLogOffset") + of(&messages[299], "storeSize");
+    // A body, entries, and garbage where the log ends: durable, by our checkpoint, is what lies before.
+    let (file, at) = log(of(&messages[100], "commitLogOffset"));
+    flip(&file, at + 88);
+    let (file, at) = log(end);
+    write_at(&file, at, b"not a record");
+    write_at(&root.join("consumequeue/orders/2/00000000000000000000"), 0, &[0; 600]);
+    let ended = store(&["check"], &root, &[], "");
+    assert_eq!(
+        (ended.code, ended.lines().last().unwrap().starts_with("damaged: 3 ERROR, 1 WARN: 299")),
+        (1, true),
+        "{ended:#?}"
+    );
+    let ended = store(&["repair"], &root, &["--in-place", "--yes"], "");
+    assert_eq!(ended.code, 0, "{ended:#?}");
+    assert_eq!(&fs::read(root.join(format!("comet/cut-{end}"))).unwrap()[..12], b"not a record");
+    let left: Vec<String> = messages.iter().filter(|m| *m != &messages[100]).cloned().collect();
+    assert!(dump(&root) == left);
+    let server = Comet::start_with(&root, &SMALL);
+    let namesrv = server.namesrv.to_string();
+    let read = comet(&["consume", "orders", "--from", "first", "-n", &namesrv], "");
+    assert_eq!((read.code, read.lines().len()), (0, 299), "{}", read.err);
+    assert_eq!(comet(&["produce", "orders", "--count", "10", "-n", &namesrv], "").code, 0);
+    assert!(server.terminate().success());
+    assert!(check(&root).1.contains("sound, 2 WARN: 309 records"), "{}", check(&root).1);
+}
+
+#[test]
 fn a_copy_is_repaired_and_the_store_stays_as_it_is() {
     let dir = clean();
     let messages = dump(dir.path());

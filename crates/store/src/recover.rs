@@ -17,7 +17,7 @@
 //! | a file of the log is missing in the middle, or has another length | refused by name |
 //!
 //! Where the durable end is: [`Durable`]. A row each in `tests/recovery_is_a_decision_table.rs`.
-//! What it does not see: entries zeroed in a queue file that kept its length, after a clean stop.
+//! What it does not see: entries zeroed in a queue file that kept its length, after a clean stop. `comet store check` does (`inspect`).
 //! Java: `CommitLog.recoverNormally`, `recoverAbnormally`.
 
 use std::sync::Arc;

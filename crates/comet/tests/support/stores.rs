@@ -1,10 +1,14 @@
-//! Stores to look at: those that Java wrote, unpacked, and how to spoil them.
+//! Stores to look at: those that Java wrote, unpacked, one of ours, and how to spoil them.
+
+#![allow(dead_code)] // Each test uses its part.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use crate::support::{Comet, comet};
 
 pub fn fixture(name: &str) -> PathBuf {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../store/tests/fixtures");
@@ -49,4 +53,26 @@ pub fn write_at(path: &Path, at: u64, bytes: &[u8]) {
 /// Changes the bits of one byte.
 pub fn flip(path: &Path, at: u64) {
     write_at(path, at, &[!read_at(path, at, 1)[0]]);
+}
+
+pub const SMALL: [&str; 10] = [
+    "--namesrv-port",
+    "0",
+    "--broker-port",
+    "0",
+    "--set",
+    "mappedFileSizeCommitLog=65536",
+    "--set",
+    "mappedFileSizeConsumeQueue=2000",
+    "--set",
+    "maxIndexNum=500",
+];
+
+/// 300 messages in five files of the log.
+pub fn ours(root: &Path) -> Comet {
+    let comet_ = Comet::start_with(root, &SMALL);
+    let namesrv = comet_.namesrv.to_string();
+    let args = ["produce", "orders", "--count", "300", "--tag", "a", "--key", "k", "-n", &namesrv];
+    assert_eq!(comet(&args, "").code, 0);
+    comet_
 }

@@ -80,6 +80,15 @@ impl Inspect {
             findings.add(Finding { severity, file, offset, what, advice });
             checked.damaged.push(damage.part.clone());
         }
+        if scan.damaged_count > scan.damaged.len() as u64 {
+            let what = format!(
+                "{} parts are damaged in all; only the first {} are looked at",
+                scan.damaged_count,
+                scan.damaged.len()
+            );
+            let file = self.name(self.log.dir());
+            findings.add(Finding { severity: Severity::Error, file, offset: None, what, advice: LOST });
+        }
         for (at, len) in &scan.odd_fillers {
             let (file, offset) = self.log_place(*at);
             let what = format!("a filler that says {len} bytes where another number is left in the file");
