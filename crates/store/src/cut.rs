@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use cometmq_wire::names;
+
 use crate::Error;
 use crate::disk::{Disk, Open};
 use crate::error::IoContext;
@@ -23,6 +25,10 @@ use crate::store::Inner;
 pub(crate) fn queues(inner: &Arc<Inner>, damaged: &[Damage]) -> Result<(), Error> {
     let is_damaged = |entry: &Entry| damaged.iter().any(|damage| damage.part.contains(&entry.log_at));
     for (topic, id) in inner.files.queues()? {
+        if names::is_lmq(&topic) {
+            // Light queues get no entries here: they are kept as Java left them.
+            continue;
+        }
         let queue = inner.queue(&topic, id)?;
         let mut next = queue.0.next.load(Ordering::Relaxed);
         while !damaged.is_empty()

@@ -12,7 +12,7 @@
 //! | no whole record below the durable end | damage: counted, said with file and offset, stepped over; nothing is changed, the offset in its queue is not given again |
 //! | an index file that points past the log, or that cannot be believed | it is set aside with those behind it; its keys are read from the log again |
 //! | an index that ends too early | its keys are read from the log, behind the start |
-//! | a record of a batch queue (`batchconsumequeue`) | it gets no entry: these queues are kept as Java left them |
+//! | a record of a batch queue (`batchconsumequeue`), or for a light queue (`%LMQ%`) | it gets no entry there: these queues are kept as Java left them |
 //! | a file of the log is empty | it gets its length; in the middle, if what lies behind was durable, it is damage |
 //! | a file of the log is missing in the middle, or has another length | refused by name |
 //!

@@ -38,6 +38,29 @@ fn come_back(what: &str, lose: impl Fn(&Path)) {
     }
 }
 
+/// Light queues share the records of other topics; which ones belong to them is not read here.
+#[test]
+fn light_queues_stay_as_java_left_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_at(dir.path(), Async).unwrap();
+    send(&store, &store.queue("a", 0).unwrap(), &["one", "two", "three"]).unwrap();
+    settle(&store);
+    store.close().unwrap();
+    drop(store);
+    let queues = dir.path().join("consumequeue");
+    let entries = std::fs::read(queues.join("a/0/00000000000000000000")).unwrap();
+    let light = queues.join("%LMQ%light/0");
+    std::fs::create_dir_all(&light).unwrap();
+    std::fs::write(light.join("00000000000000000000"), &entries).unwrap();
+    for life in 0..2 {
+        remove_file(dir.path().join("comet/checkpoint")).unwrap();
+        let store = open_at(dir.path(), Async).unwrap();
+        assert_eq!(drain(&store, "a", 0), [&b"one"[..], b"two", b"three"]);
+        store.close().unwrap();
+        assert!(std::fs::read(light.join("00000000000000000000")).unwrap() == entries, "life {life}");
+    }
+}
+
 #[test]
 fn a_file_is_gone() {
     for name in ["00000000000000000000", "00000000000000000100", "00000000000000000200"] {
