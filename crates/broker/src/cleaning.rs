@@ -9,9 +9,8 @@ use cometmq_store::Retention;
 use cometmq_wire::names;
 
 use crate::broker::{Broker, OpenError};
-use crate::deletion::blocking;
 use crate::error::Reject;
-use crate::shard::{After, Asker, BrokerShard, Step};
+use crate::shard::{After, Asker, BrokerShard, Step, blocking};
 
 /// The keys of retention and of disk space. Ratios are held within Java's bounds; hours that are none are refused.
 pub(crate) fn retention(config: &Config) -> Result<Retention, OpenError> {
@@ -46,12 +45,9 @@ impl BrokerShard {
         tracing::info!(peer = %asker.conn.peer(), "told to clean consume queues without messages");
         let broker = self.broker.clone();
         Ok(Step::Later(Box::pin(async move {
-            blocking(move || {
-                let removed = broker.store.clean_expired_queues(|topic, id| broker.has_queue(topic, id))?;
-                tracing::info!(removed, "consume queues without messages are cleaned");
-                Ok(())
-            })
-            .await?;
+            let clean = move || broker.store.clean_expired_queues(|topic, id| broker.has_queue(topic, id));
+            let removed = blocking(clean).await?;
+            tracing::info!(removed, "consume queues without messages are cleaned");
             Ok(After::Success)
         })))
     }

@@ -3,12 +3,12 @@
 
 use std::rc::Rc;
 
+use cometmq_wire::Frame;
 use cometmq_wire::headers::{DeleteGroup, Topic};
-use cometmq_wire::{Frame, ResponseCode};
 
 use crate::broker::Broker;
 use crate::error::Reject;
-use crate::shard::{After, Asker, BrokerShard, Step};
+use crate::shard::{After, Asker, BrokerShard, Step, blocking};
 
 impl BrokerShard {
     pub(crate) fn delete_topic(self: &Rc<Self>, asker: &Asker, frame: &Frame<'_>) -> Result<Step, Reject> {
@@ -65,9 +65,4 @@ impl Broker {
     fn forget_offsets(&self, is_gone: impl Fn(&str, &str) -> bool) -> Result<(), Reject> {
         self.offsets.remove(is_gone, self.clock.now_ms()).map_err(|e| Reject::from(&e))
     }
-}
-
-pub(crate) async fn blocking(work: impl FnOnce() -> Result<(), Reject> + Send + 'static) -> Result<(), Reject> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|e| Reject::new(ResponseCode::SYSTEM_ERROR, format!("a bug: {e}")))?
 }

@@ -12,8 +12,7 @@ use cometmq_wire::headers::{QueryAnswer, QueryMessage, ViewMessage};
 use cometmq_wire::{Frame, ResponseCode};
 
 use crate::error::Reject;
-use crate::queue_offsets::blocking;
-use crate::shard::{After, Asker, BrokerShard, Step};
+use crate::shard::{After, Asker, BrokerShard, Step, blocking};
 
 impl BrokerShard {
     pub(crate) fn query_message(self: &Rc<Self>, asker: &Asker, frame: &Frame<'_>) -> Result<Step, Reject> {

@@ -10,7 +10,7 @@ use cometmq_wire::headers::{OffsetAnswer, Queue, SearchOffset, TimestampAnswer};
 use cometmq_wire::{Frame, ResponseCode};
 
 use crate::error::Reject;
-use crate::shard::{After, Asker, BrokerShard, Step};
+use crate::shard::{After, Asker, BrokerShard, Step, blocking};
 
 impl BrokerShard {
     pub(crate) fn find_queue(&self, topic: &str, id: i32) -> Result<Option<QueueRef>, Reject> {
@@ -66,13 +66,4 @@ impl BrokerShard {
             Ok(After::Answered)
         })))
     }
-}
-
-/// Runs a read that may wait for the disk away from the shard.
-pub(crate) async fn blocking<R: Send + 'static>(
-    read: impl FnOnce() -> Result<R, cometmq_store::Error> + Send + 'static,
-) -> Result<R, Reject> {
-    let done = tokio::task::spawn_blocking(read).await;
-    let done = done.map_err(|e| Reject::new(ResponseCode::SYSTEM_ERROR, format!("a bug: reading panicked: {e}")))?;
-    Ok(done?)
 }

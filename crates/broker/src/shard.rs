@@ -112,6 +112,15 @@ impl Asker {
     }
 }
 
+/// Runs what may wait for the disk away from the shard.
+pub(crate) async fn blocking<R: Send + 'static, E: Into<Reject> + Send + 'static>(
+    work: impl FnOnce() -> Result<R, E> + Send + 'static,
+) -> Result<R, Reject> {
+    let done = tokio::task::spawn_blocking(work).await;
+    let done = done.map_err(|e| Reject::new(ResponseCode::SYSTEM_ERROR, format!("a bug: the work panicked: {e}")))?;
+    done.map_err(Into::into)
+}
+
 /// Bytes of a body that may be copied however much memory requests hold.
 const FREE_COPY: usize = 1024;
 

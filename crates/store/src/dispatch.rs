@@ -16,10 +16,11 @@ use crate::index::Indexed;
 use crate::queue::{Entry, Queue};
 use crate::store::{Inner, lock};
 
-pub(crate) fn spawn(inner: Arc<Inner>, checkpoint: Checkpoint) -> JoinHandle<()> {
+/// `read`: bytes of the log that the recovery had to read.
+pub(crate) fn spawn(inner: Arc<Inner>, checkpoint: Checkpoint, read: u64) -> JoinHandle<()> {
     std::thread::Builder::new()
         .name("store-dispatch".to_string())
-        .spawn(move || Dispatcher::new(&inner, checkpoint).run())
+        .spawn(move || Dispatcher::new(&inner, checkpoint, read).run())
         .unwrap_or_else(|e| panic!("cannot start the dispatch thread: {e}"))
 }
 
@@ -27,23 +28,34 @@ struct Dispatcher<'a> {
     inner: &'a Inner,
     java: Checkpoint,
     last: Instant,
+    /// A long recovery is not to be done again if we are killed soon: a checkpoint at once, and more until it is up to here.
+    hurry: u64,
     /// Dispatched offset, length of all queue files and the state of the index at the last checkpoint.
     saved: Option<(u64, u64, Indexed)>,
 }
 
+/// Bytes of the log that a recovery read, above which that is not to be done again.
+const LONG_RECOVERY: u64 = 32 << 20;
+const HURRY: Duration = Duration::from_millis(20);
 /// How long a clean stop waits for an index that is far behind (it is built anew); the next start goes on with it.
 const INDEX_GRACE: Duration = Duration::from_secs(10);
 
 impl<'a> Dispatcher<'a> {
-    fn new(inner: &'a Inner, java: Checkpoint) -> Self {
-        Self { inner, java, last: Instant::now(), saved: None }
+    fn new(inner: &'a Inner, java: Checkpoint, read: u64) -> Self {
+        let hurry = if read > LONG_RECOVERY { inner.written.load(Ordering::Acquire) } else { 0 };
+        Self { inner, java, last: Instant::now(), hurry, saved: None }
     }
 
     fn run(&mut self) {
         let inner = self.inner;
         let mut stopping_since = None;
         loop {
-            inner.dispatch_signal.wait(inner.options.dispatch_interval);
+            if self.hurry > 0 {
+                inner.flush_signal.raise();
+                inner.dispatch_signal.wait(HURRY);
+            } else {
+                inner.dispatch_signal.wait(inner.options.dispatch_interval);
+            }
             if inner.is_poisoned() {
                 return;
             }
@@ -82,7 +94,8 @@ impl<'a> Dispatcher<'a> {
         let dispatched = inner.dispatched.load(Ordering::Acquire);
         let (indexed, full_ms) = inner.index.as_ref().map_or_else(Default::default, |index| index.indexed());
         let state = (dispatched, inner.files.bytes(), indexed);
-        if self.saved == Some(state) || !(now || self.last.elapsed() >= inner.options.checkpoint_interval) {
+        let is_due = now || self.hurry > 0 || self.last.elapsed() >= inner.options.checkpoint_interval;
+        if self.saved == Some(state) || !is_due {
             return Ok(());
         }
         if dispatched == 0 && inner.written.load(Ordering::Acquire) > 0 {
@@ -107,6 +120,9 @@ impl<'a> Dispatcher<'a> {
         self.saved = Some(state);
         *lock(&inner.saved) = (state.0, state.1);
         self.last = Instant::now();
+        if dispatched >= self.hurry {
+            self.hurry = 0;
+        }
         Ok(())
     }
 }

@@ -54,14 +54,17 @@ impl From<Error> for Stop {
     }
 }
 
+/// Returns how many bytes of the log were read for it.
 pub(crate) fn run(
     inner: &Arc<Inner>,
     crashed: bool,
     own: Option<&OwnCheckpoint>,
     java: &Checkpoint,
-) -> Result<(), Error> {
+) -> Result<u64, Error> {
     let segments = inner.log.segments();
-    let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return cut::queues(inner, &[]) };
+    let (Some(first), Some(last)) = (segments.first(), segments.last()) else {
+        return cut::queues(inner, &[]).map(|()| 0);
+    };
     let own = own.filter(|own| fits(own, first.base, last.end()));
     let began = Instant::now();
     let rebuild = inner.options.rebuild;
@@ -111,7 +114,7 @@ pub(crate) fn run(
         took = ?began.elapsed(),
         "commit log recovered"
     );
-    Ok(())
+    Ok(end.at.saturating_sub(from))
 }
 
 /// Whether our checkpoint can be true of a log from `start` to `end`, its last file counted as full.

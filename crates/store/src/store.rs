@@ -160,7 +160,7 @@ impl Store {
             ordered_runs: AtomicU32::new(0),
             stats: StoreStats::default(),
         });
-        recover::run(&inner, crashed, own.as_ref(), &checkpoint)?;
+        let read = recover::run(&inner, crashed, own.as_ref(), &checkpoint)?;
         if inner.options.rebuild {
             let (ms, end) = (inner.durable_ms.load(Ordering::Acquire), inner.written.load(Ordering::Acquire));
             checkpoint = checkpoint.at_most(ms, end);
@@ -173,7 +173,7 @@ impl Store {
             running: vec![
                 expire::spawn(inner.clone()),
                 flush::spawn(inner.clone()),
-                dispatch::spawn(inner.clone(), checkpoint),
+                dispatch::spawn(inner.clone(), checkpoint, read),
             ],
             lock: Some(held),
         };

@@ -6,7 +6,8 @@ mod support;
 
 use cometmq_store::FlushMode::{self, Async, Sync};
 use cometmq_store::disk::{Disk, Faulty, Open};
-use support::{ROOT, body, drain, files, open, send, settle};
+use cometmq_store::{Options, Store};
+use support::{ROOT, body, drain, files, open, options, send, settle, wait_until};
 
 const QUEUES: [(&str, i32); 3] = [("a", 0), ("b", 5), ("c", 1)];
 
@@ -106,4 +107,26 @@ fn with_a_checkpoint_of_a_longer_log() {
         let own = path("comet/checkpoint");
         disk.replace(&own, &path("comet/new"), format!("{body}crc {crc:08x}\n").as_bytes()).unwrap();
     });
+}
+
+/// A start that had to read much notes soon how far it came: a broker that is killed again and again gets on.
+#[test]
+fn a_long_recovery_is_not_done_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let long = std::time::Duration::from_secs(3600);
+    let keep = || Options { segment_bytes: Some(64 << 20), checkpoint_interval: long, ..options(dir.path(), Async) };
+    let open = || Store::open(keep(), std::sync::Arc::new(cometmq_store::disk::Real), cometmq_base::Clock::System);
+    let store = open().unwrap();
+    let queue = store.queue("t", 0).unwrap();
+    for _ in 0..10 {
+        send(&store, &queue, &vec![vec![b'x'; 1 << 20]; 4]).unwrap();
+    }
+    let end = store.written();
+    drop(store);
+    let checkpoint = dir.path().join("comet/checkpoint");
+    assert!(!checkpoint.exists());
+    let store = open().unwrap();
+    assert_eq!((store.written(), store.queue("t", 0).unwrap().end()), (end, 40));
+    let noted = format!("\ndispatched {end}\n");
+    wait_until("noted", || std::fs::read_to_string(&checkpoint).is_ok_and(|text| text.contains(&noted)));
 }
