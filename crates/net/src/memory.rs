@@ -2,14 +2,14 @@
 //! taken yet. DESIGN: *Limits*.
 //!
 //! Requests hold memory as unfinished frames and as copies of requests under way. When they hold [`REQUESTS`], no
-//! connection is read from until there is room; one that waited [`BUSY_AFTER`] with an unfinished frame has it refused with
+//! connection is read from until there is room; one that waited `BUSY_AFTER` with an unfinished frame has it refused with
 //! SYSTEM_BUSY, and its rest is read past. Frames larger than the shard's read buffer get their whole length
 //! before they are collected, in turn, out of [`LARGE`], so that those that were let in can always be finished.
 //!
 //! Answers hold memory from the moment when the socket takes no more. When they hold [`RESPONSES`], a connection that has
 //! some is not read from, and pulls of the others wait.
 //!
-//! Who is in the way of others for longer than [`STALLED`] is closed.
+//! Who is in the way of others for longer than `STALLED` is closed.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -60,7 +60,7 @@ pub(crate) enum Envelope {
     Close(ConnId),
 }
 
-/// The way into a shard, from any thread. Holds at most [`MAILBOX_MAX`] envelopes; wake-ups are one flag.
+/// The way into a shard, from any thread. Holds at most `MAILBOX_MAX` envelopes; wake-ups are one flag.
 #[derive(Clone)]
 pub struct Mailbox {
     shard: ShardId,
