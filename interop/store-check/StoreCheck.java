@@ -160,17 +160,23 @@ public class StoreCheck {
     }
 
     static String offsets() throws Exception {
+        Map<String, DefaultMQPullConsumer> members = new TreeMap<>();
+        String wrong = "";
         for (String line : book("offsets")) {
             String[] f = line.split("\t");
-            DefaultMQPullConsumer member = new DefaultMQPullConsumer(f[0]);
-            member.setNamesrvAddr(names);
-            member.setInstanceName("offsets-" + life + f[0]);
-            member.start();
+            DefaultMQPullConsumer member = members.get(f[0]);
+            if (member == null) {
+                member = new DefaultMQPullConsumer(f[0]);
+                member.setNamesrvAddr(names);
+                member.setInstanceName("offsets-" + life + f[0]);
+                member.start();
+                members.put(f[0], member);
+            }
             long offset = member.fetchConsumeOffset(new MessageQueue(f[1], BROKER_NAME, Integer.parseInt(f[2])), true);
-            member.shutdown();
-            if (offset != Long.parseLong(f[3])) return line + " but " + offset;
+            if (offset != Long.parseLong(f[3])) wrong = line + " but " + offset;
         }
-        return "";
+        members.values().forEach(DefaultMQPullConsumer::shutdown);
+        return wrong;
     }
 
     static String keys() throws Exception {
