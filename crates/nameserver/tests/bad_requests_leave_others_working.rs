@@ -100,9 +100,9 @@ async fn half_a_frame_holds_up_nobody() {
 async fn a_configuration_without_end_is_refused() {
     let f = Fixture::start();
     let text = |len: usize| vec![b'\n'; len];
-    let answer = f.call(RequestCode::UPDATE_NAMESRV_CONFIG, &[], &text(1_048_577)).await;
-    assert_eq!(refusal(&answer), (1, "the body has 1048577 bytes, limit 1048576".to_owned()));
-    let answer = f.call(RequestCode::UPDATE_NAMESRV_CONFIG, &[], &text(1_048_576)).await;
+    let answer = f.call(RequestCode::UPDATE_NAMESRV_CONFIG, &[], &text(65_537)).await;
+    assert_eq!(refusal(&answer), (1, "the body has 65537 bytes, limit 65536".to_owned()));
+    let answer = f.call(RequestCode::UPDATE_NAMESRV_CONFIG, &[], &text(65_536)).await;
     assert_eq!(refusal(&answer), (0, String::new()));
     f.stop();
 }

@@ -7,8 +7,9 @@ use cometmq_wire::{DecodeError, Frame, ResponseCode, json};
 use super::{State, Step};
 use crate::answer::{Answer, Reject};
 
-/// Bytes of a change of the configuration.
-const UPDATE_MAX: usize = 1 << 20;
+/// Bytes of a change of the configuration: all keys together have some thousands. A line of two bytes becomes strings and
+/// places for them of a hundred times its length.
+const UPDATE_MAX: usize = 64 << 10;
 
 pub(super) fn put_kv(ext: &ExtFields<'_>) -> Result<Step, Reject> {
     let header = KvConfig::decode(ext)?;
