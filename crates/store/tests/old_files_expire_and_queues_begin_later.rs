@@ -17,11 +17,15 @@ fn at_two() -> Clock {
 }
 
 /// Appends `count` messages of 600 bytes or so: six fill a file of the log, five a file of the queue.
-fn fill(store: &Store, topic: &str, count: usize) -> Vec<Vec<u8>> {
+fn fill(disk: &Faulty, store: &Store, topic: &str, count: usize) -> Vec<Vec<u8>> {
     let queue = store.queue(topic, 0).unwrap();
     let bodies: Vec<_> = (0..count).map(|i| body(&format!("{topic} {i}"), 500)).collect();
     bodies.iter().for_each(|b| drop(send(store, &queue, std::slice::from_ref(b)).unwrap()));
     settle(store);
+    // No file goes before our checkpoint covers it; Java's is written last, its sixth field says how far it is.
+    let covered = || disk.read_all(&std::path::Path::new(ROOT).join("checkpoint")).unwrap_or_default();
+    let end = store.written().to_be_bytes();
+    wait_until("covered", || covered().get(40..48) == Some(&end[..]));
     bodies
 }
 
@@ -38,12 +42,12 @@ fn queue_files(disk: &Faulty, topic: &str) -> Vec<u64> {
 fn in_the_hour_of_delete_when_and_not_before() {
     let (disk, clock) = (Faulty::healthy(), at_two());
     let store = open_keeping(&disk, retention(), &clock).unwrap();
-    let mut sent = fill(&store, "t", 16);
+    let mut sent = fill(&disk, &store, "t", 16);
     assert_eq!((log_files(&disk), queue_files(&disk, "t")), (vec![0, 1, 2], vec![0, 5, 10, 15]));
     clock.advance(HOUR + HOUR / 2);
     cleaned(&store);
     assert_eq!(log_files(&disk), [0, 1, 2], "03:30: old enough, but not the hour");
-    sent.extend(fill(&store, "t", 6));
+    sent.extend(fill(&disk, &store, "t", 6));
     assert_eq!(log_files(&disk), [0, 1, 2, 3]);
     clock.advance(HOUR / 2 - Duration::from_millis(1));
     cleaned(&store);
@@ -76,7 +80,7 @@ fn in_the_hour_of_delete_when_and_not_before() {
 fn on_order_at_any_hour_but_only_what_is_old() {
     let (disk, clock) = (Faulty::healthy(), at_two());
     let store = open_keeping(&disk, Retention { interval: LONG * 100, ..retention() }, &clock).unwrap();
-    let sent = fill(&store, "t", 13);
+    let sent = fill(&disk, &store, "t", 13);
     store.delete_expired();
     cleaned_once(&store, 1);
     assert_eq!(log_files(&disk), [0, 1, 2], "nothing is an hour old");
@@ -97,7 +101,7 @@ fn cleaned_once(store: &Store, orders: u64) {
 fn at_most_a_batch_in_a_run() {
     let (disk, clock) = (Faulty::healthy(), at_two());
     let store = open_keeping(&disk, Retention { interval: LONG * 100, batch_max: 2, ..retention() }, &clock).unwrap();
-    fill(&store, "t", 31);
+    fill(&disk, &store, "t", 31);
     assert_eq!(log_files(&disk), [0, 1, 2, 3, 4, 5]);
     clock.advance(HOUR);
     for (order, left) in [(1, vec![2, 3, 4, 5]), (2, vec![4, 5]), (3, vec![5])] {
@@ -120,7 +124,7 @@ fn a_disk_that_fills_up_loses_old_files_and_a_nearly_full_one_the_oldest() {
     let (disk, clock) = (Faulty::healthy(), at_two());
     let off = Retention { used_max: 100, used_forcibly: 100, used_full: 100, ..retention() };
     let store = open_keeping(&disk, off, &clock).unwrap();
-    let sent = fill(&store, "t", 6 * 20 + 1);
+    let sent = fill(&disk, &store, "t", 6 * 20 + 1);
     assert_eq!(log_files(&disk).len(), 21);
     store.close().unwrap();
 
@@ -148,8 +152,8 @@ fn a_queue_whose_messages_are_all_gone_keeps_its_next_offset() {
     for count in [10, 12] {
         let (disk, clock) = (Faulty::healthy(), at_two());
         let store = open_keeping(&disk, retention(), &clock).unwrap();
-        fill(&store, "gone", count);
-        let sent = fill(&store, "t", 12);
+        fill(&disk, &store, "gone", count);
+        let sent = fill(&disk, &store, "t", 12);
         clock.advance(2 * HOUR);
         cleaned(&store);
         let last = (count as u64 - 1) / 5 * 5;
@@ -189,7 +193,7 @@ fn queues_that_nobody_asked_for_expire_as_well() {
     let (disk, clock) = (Faulty::healthy(), at_two());
     {
         let store = open_keeping(&disk, retention(), &clock).unwrap();
-        fill(&store, "t", 22);
+        fill(&disk, &store, "t", 22);
         store.close().unwrap();
     }
     clock.advance(2 * HOUR);
@@ -204,9 +208,9 @@ fn queues_that_nobody_asked_for_expire_as_well() {
 fn queues_without_messages_are_cleaned_unless_they_are_kept() {
     let (disk, clock) = (Faulty::healthy(), at_two());
     let store = open_keeping(&disk, retention(), &clock).unwrap();
-    fill(&store, "gone", 8);
-    fill(&store, "kept", 8);
-    let sent = fill(&store, "t", 12);
+    fill(&disk, &store, "gone", 8);
+    fill(&disk, &store, "kept", 8);
+    let sent = fill(&disk, &store, "t", 12);
     let gone = store.queue("gone", 0).unwrap();
     assert_eq!(store.clean_expired_queues(|_, _| false).unwrap(), 0, "all have messages");
     clock.advance(2 * HOUR);
